@@ -1,0 +1,48 @@
+//! Where the tables are: the trait that lists them, and the catalogs, one file each.
+
+use std::path::PathBuf;
+
+/// A table's name in its catalog.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TableIdent {
+    /// Outermost first; empty for a table at the top.
+    pub namespace: Vec<String>,
+    pub name: String,
+}
+
+/// What a namespace holds, by name, sorted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    pub namespaces: Vec<String>,
+    pub tables: Vec<String>,
+}
+
+/// A table's current metadata file, found anew at each look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TablePointer {
+    /// The metadata file.
+    pub metadata: PathBuf,
+    /// Where the table lies now.
+    pub root: PathBuf,
+}
+
+/// Why a catalog could not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogError {
+    #[error("{path}: {source}")]
+    Io { path: String, source: std::io::Error },
+    #[error("{path}: no Iceberg table and no directory of tables")]
+    NoTable { path: String },
+    #[error("{path}: {reason}")]
+    Pointer { path: String, reason: String },
+}
+
+/// A place that knows tables. Lists without loading any.
+pub trait Catalog: Send + Sync {
+    /// Set where the source is one table, which then is the whole mount.
+    fn single_table(&self) -> Option<TableIdent>;
+    /// The namespaces and tables directly below a namespace (the empty one is the root).
+    fn list(&self, namespace: &[String]) -> Result<Listing, CatalogError>;
+    /// Where a table's current metadata is now. `Ok(None)`: there is no such table.
+    fn table(&self, ident: &TableIdent) -> Result<Option<TablePointer>, CatalogError>;
+}

@@ -1,0 +1,59 @@
+//! Counters of the work the process has done since it started, shown by `.bergfs/stats` and checked exactly by tests.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One counter.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    pub fn add(&self, n: u64) {
+        self.0.fetch_add(n, Ordering::Relaxed);
+    }
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        /// Everything that is counted.
+        #[derive(Debug, Default)]
+        pub struct Counters { $($(#[$doc])* pub $name: Counter),* }
+        impl Counters {
+            /// Names and values, in the order `.bergfs/stats` lists them.
+            pub fn snapshot(&self) -> Vec<(&'static str, u64)> {
+                vec![$((stringify!($name), self.$name.get())),*]
+            }
+        }
+    };
+}
+
+counters! {
+    /// Table metadata files parsed.
+    metadata_read,
+    /// Manifest lists parsed.
+    manifest_lists_read,
+    /// Manifests parsed.
+    manifests_read,
+    /// Data files whose footer was parsed.
+    footers_read,
+    /// Position delete files and deletion vectors read.
+    position_deletes_read,
+    /// Equality delete files read.
+    equality_deletes_read,
+    /// Read calls on files of the tables.
+    source_reads,
+    /// Bytes those calls gave.
+    source_bytes,
+    /// Column chunks transcoded (a chunk made again after eviction counts again).
+    chunks_transcoded,
+    /// Data pages decompressed or decoded, of data files.
+    pages_decoded,
+    /// Virtual footers made.
+    footers_made,
+    /// Look-ups in the memory cache that found their entry.
+    cache_hits,
+    /// Look-ups that did not.
+    cache_misses,
+}

@@ -1,0 +1,12 @@
+//! The table format: table metadata, schemas, types and values, partition specs, manifest lists, manifests, deletion
+//! vectors, name mappings.
+//!
+//! Bytes in, structs out. Nothing here opens a file, and nothing here panics on any input: every malformed byte is a
+//! [`FormatError`] that says what was expected.
+
+pub mod manifest;
+pub mod metadata;
+pub mod partition;
+pub mod schema;
+pub mod types;
+pub mod value;

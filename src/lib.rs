@@ -1,0 +1,23 @@
+//! bergfs mounts Apache Iceberg tables as a read-only filesystem.
+//!
+//! ```text
+//! catalog ──► iceberg ──► scan ──► rows ──► parquet ──► tree ──► fs (FUSE)
+//!  where        what the     which      which     layouts and    names    kernel
+//!  tables are   metadata     files and  rows of   their          to       adapter
+//!               says         deletes    a file    segments       layouts
+//!                      storage and cache lie under all of them
+//! ```
+//!
+//! A module imports only from its left, and from [`storage`] and [`cache`].
+
+pub mod cache;
+pub mod catalog;
+pub mod cli;
+pub mod counters;
+pub mod fs;
+pub mod iceberg;
+pub mod parquet;
+pub mod rows;
+pub mod scan;
+pub mod storage;
+pub mod tree;
