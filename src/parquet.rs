@@ -9,6 +9,10 @@ use crate::scan::ScanFile;
 use crate::storage::Storage;
 
 pub mod format;
+pub mod levels;
+pub mod made;
+pub mod slot;
+pub mod target;
 
 /// What a view is made from: a table state, the schema it is read with, and the columns it shows.
 #[derive(Debug)]
