@@ -8,7 +8,12 @@ use crate::iceberg::schema::Schema;
 use crate::scan::ScanFile;
 use crate::storage::Storage;
 
+mod error;
 pub mod format;
+pub mod source;
+pub mod thrift;
+
+pub use error::DecodeError;
 
 /// What a view is made from: a table state, the schema it is read with, and the columns it shows.
 #[derive(Debug)]
