@@ -14,6 +14,7 @@ use crate::storage::StorageError;
 mod file_ids;
 pub mod file_schema;
 mod leaf_types;
+mod parquet_reader;
 pub mod projection;
 
 /// Why the rows of a data file cannot be told.
@@ -47,10 +48,16 @@ impl RowsError {
     }
 
     fn unsupported(path: &str, feature: impl Into<String>) -> RowsError {
-        RowsError::Unsupported { path: path.to_owned(), feature: feature.into() }
+        RowsError::Unsupported {
+            path: path.to_owned(),
+            feature: feature.into(),
+        }
     }
 
     fn corrupt(path: &str, reason: impl Into<String>) -> RowsError {
-        RowsError::Corrupt { path: path.to_owned(), reason: reason.into() }
+        RowsError::Corrupt {
+            path: path.to_owned(),
+            reason: reason.into(),
+        }
     }
 }

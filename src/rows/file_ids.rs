@@ -32,10 +32,15 @@ impl FileIds {
     ///
     /// # Errors
     /// Where two fields of one struct have the same id.
-    pub fn resolve(file: &FileSchema, mapping: Option<&NameMapping>, path: &str) -> Result<FileIds, RowsError> {
+    pub fn resolve(
+        file: &FileSchema,
+        mapping: Option<&NameMapping>,
+        path: &str,
+    ) -> Result<FileIds, RowsError> {
         // Writers that know no ids are seen to write -1.
         let own = |id: Option<i32>| id.filter(|id| *id >= 0).map(FieldId);
-        let mut ids: Vec<Option<FieldId>> = file.nodes.iter().map(|node| own(node.field_id)).collect();
+        let mut ids: Vec<Option<FieldId>> =
+            file.nodes.iter().map(|node| own(node.field_id)).collect();
         let source = if ids.iter().any(Option::is_some) {
             IdSource::File
         } else if let Some(mapping) = mapping {
@@ -47,7 +52,11 @@ impl FileIds {
             }
             IdSource::Position
         };
-        let resolved = FileIds { source, present: ids.iter().flatten().copied().collect(), ids };
+        let resolved = FileIds {
+            source,
+            present: ids.iter().flatten().copied().collect(),
+            ids,
+        };
         resolved.check_siblings(file, &file.roots, path)?;
         for node in &file.nodes {
             resolved.check_siblings(file, &node.children, path)?;
@@ -62,7 +71,10 @@ impl FileIds {
 
     /// The node with this id among `siblings`.
     pub fn find(&self, siblings: &[NodeId], id: FieldId) -> Option<NodeId> {
-        siblings.iter().copied().find(|node| self.of(*node) == Some(id))
+        siblings
+            .iter()
+            .copied()
+            .find(|node| self.of(*node) == Some(id))
     }
 
     /// Whether any node of the file, at any depth, has this id.
@@ -70,7 +82,12 @@ impl FileIds {
         self.present.contains(&id)
     }
 
-    fn check_siblings(&self, file: &FileSchema, siblings: &[NodeId], path: &str) -> Result<(), RowsError> {
+    fn check_siblings(
+        &self,
+        file: &FileSchema,
+        siblings: &[NodeId],
+        path: &str,
+    ) -> Result<(), RowsError> {
         let mut seen = HashSet::new();
         for node in siblings {
             if let Some(id) = self.of(*node)
@@ -89,9 +106,16 @@ impl FileIds {
 
 /// Gives the ids of `mapped` to the nodes among `siblings` that bear one of their names, and so on downwards. The
 /// depth is bounded by the mapping's.
-fn map_names(file: &FileSchema, siblings: &[NodeId], mapped: &[MappedField], ids: &mut [Option<FieldId>]) {
+fn map_names(
+    file: &FileSchema,
+    siblings: &[NodeId],
+    mapped: &[MappedField],
+    ids: &mut [Option<FieldId>],
+) {
     for node_id in siblings {
-        let Some(node) = file.get(*node_id) else { continue };
+        let Some(node) = file.get(*node_id) else {
+            continue;
+        };
         if let Some(field) = mapped_as(mapped, &node.name) {
             set(ids, *node_id, field.field_id);
             map_children(file, *node_id, &field.fields, ids);
@@ -99,7 +123,12 @@ fn map_names(file: &FileSchema, siblings: &[NodeId], mapped: &[MappedField], ids
     }
 }
 
-fn map_children(file: &FileSchema, node: NodeId, mapped: &[MappedField], ids: &mut [Option<FieldId>]) {
+fn map_children(
+    file: &FileSchema,
+    node: NodeId,
+    mapped: &[MappedField],
+    ids: &mut [Option<FieldId>],
+) {
     if mapped.is_empty() {
         return;
     }
@@ -116,7 +145,9 @@ fn map_children(file: &FileSchema, node: NodeId, mapped: &[MappedField], ids: &m
         // A repeated field with no group around it is the list and its element at once: the id is the list's.
         if list.element != list.outer {
             child(list.element, "element");
-        } else if let (Some(element), Some(node)) = (mapped_as(mapped, "element"), file.get(list.element)) {
+        } else if let (Some(element), Some(node)) =
+            (mapped_as(mapped, "element"), file.get(list.element))
+        {
             map_names(file, &node.children, &element.fields, ids);
         }
     } else if let Some(node) = file.get(node) {
@@ -125,7 +156,9 @@ fn map_children(file: &FileSchema, node: NodeId, mapped: &[MappedField], ids: &m
 }
 
 fn mapped_as<'a>(mapped: &'a [MappedField], name: &str) -> Option<&'a MappedField> {
-    mapped.iter().find(|field| field.names.iter().any(|n| n == name))
+    mapped
+        .iter()
+        .find(|field| field.names.iter().any(|n| n == name))
 }
 
 fn set(ids: &mut [Option<FieldId>], node: NodeId, id: Option<FieldId>) {

@@ -71,17 +71,29 @@ pub enum Annotation {
     Enum,
     Json,
     Bson,
-    Decimal { precision: u32, scale: u32 },
+    Decimal {
+        precision: u32,
+        scale: u32,
+    },
     Date,
     TimeMillis,
     TimeMicros,
     TimeNanos,
     /// `utc`: adjusted to UTC.
-    TimestampMillis { utc: bool },
-    TimestampMicros { utc: bool },
-    TimestampNanos { utc: bool },
+    TimestampMillis {
+        utc: bool,
+    },
+    TimestampMicros {
+        utc: bool,
+    },
+    TimestampNanos {
+        utc: bool,
+    },
     /// 8, 16, 32 or 64 bits.
-    Integer { bits: u8, signed: bool },
+    Integer {
+        bits: u8,
+        signed: bool,
+    },
     Uuid,
     Interval,
     Float16,
@@ -111,7 +123,11 @@ impl FileSchema {
     pub fn list_shape(&self, outer: NodeId) -> Option<ListShape> {
         let outer_node = self.get(outer)?;
         if outer_node.repetition == Repetition::Repeated {
-            return Some(ListShape { outer, repeated: outer, element: outer });
+            return Some(ListShape {
+                outer,
+                repeated: outer,
+                element: outer,
+            });
         }
         if !matches!(outer_node.annotation, Annotation::List | Annotation::None) {
             return None;
@@ -124,13 +140,18 @@ impl FileSchema {
             Some((inner, inner_node))
                 if inner_node.repetition != Repetition::Repeated
                     && repeated_node.name != "array"
-                    && repeated_node.name.strip_suffix("_tuple") != Some(outer_node.name.as_str()) =>
+                    && repeated_node.name.strip_suffix("_tuple")
+                        != Some(outer_node.name.as_str()) =>
             {
                 inner
             }
             _ => repeated,
         };
-        Some(ListShape { outer, repeated, element })
+        Some(ListShape {
+            outer,
+            repeated,
+            element,
+        })
     }
 
     /// Reads a node as a map: a group around a repeated group of a key and a value, whatever their names.
@@ -147,7 +168,12 @@ impl FileSchema {
                 if repeated_node.repetition == Repetition::Repeated
                     && self.get(*key)?.repetition != Repetition::Repeated =>
             {
-                Some(MapShape { outer, repeated, key: *key, value: *value })
+                Some(MapShape {
+                    outer,
+                    repeated,
+                    key: *key,
+                    value: *value,
+                })
             }
             _ => None,
         }

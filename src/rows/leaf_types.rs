@@ -31,21 +31,24 @@ pub fn fit(wanted: &PrimitiveType, physical: Physical, annotation: Annotation) -
         return Fit::AllNull;
     }
     let later = match (wanted, physical, annotation) {
-        (T::Variant, ..) => Some("the type variant"),
         (T::Geometry { .. }, ..) => Some("the type geometry"),
         (T::Geography { .. }, ..) => Some("the type geography"),
         (T::Timestamp | T::Timestamptz | T::TimestampNs | T::TimestamptzNs, P::Int96, _) => {
             Some("a timestamp stored as INT96")
         }
-        (T::Timestamp | T::Timestamptz | T::TimestampNs | T::TimestamptzNs, P::Int64, A::TimestampMillis { .. }) => {
-            Some("a timestamp stored in milliseconds")
-        }
+        (
+            T::Timestamp | T::Timestamptz | T::TimestampNs | T::TimestamptzNs,
+            P::Int64,
+            A::TimestampMillis { .. },
+        ) => Some("a timestamp stored in milliseconds"),
         (T::Timestamp | T::Timestamptz, P::Int64, A::TimestampNanos { .. }) => {
             Some("a microsecond timestamp stored in nanoseconds")
         }
         (T::Time, P::Int32, A::TimeMillis) => Some("a time stored in milliseconds"),
         (T::Time, P::Int64, A::TimeNanos) => Some("a time stored in nanoseconds"),
-        (T::Int | T::Long, P::Int32 | P::Int64, A::Integer { signed: false, .. }) => Some("an unsigned integer"),
+        (T::Int | T::Long, P::Int32 | P::Int64, A::Integer { signed: false, .. }) => {
+            Some("an unsigned integer")
+        }
         (T::Decimal { .. }, P::ByteArray, _) => Some("a decimal stored as variable-length bytes"),
         _ => None,
     };
@@ -63,20 +66,30 @@ pub fn fit(wanted: &PrimitiveType, physical: Physical, annotation: Annotation) -
         (T::Int | T::Long, P::Int32) => plain_int(32),
         (T::Long, P::Int64) => plain_int(64),
         (T::Float | T::Double, P::Float) | (T::Double, P::Double) => annotation == A::None,
-        (T::Decimal { precision, scale }, P::Int32 | P::Int64 | P::Fixed(1..=16)) => match annotation {
-            A::Decimal { precision: stored, scale: stored_scale } => {
-                stored_scale == u32::from(*scale) && stored <= u32::from(*precision)
+        (T::Decimal { precision, scale }, P::Int32 | P::Int64 | P::Fixed(1..=16)) => {
+            match annotation {
+                A::Decimal {
+                    precision: stored,
+                    scale: stored_scale,
+                } => stored_scale == u32::from(*scale) && stored <= u32::from(*precision),
+                _ => false,
             }
-            _ => false,
-        },
+        }
         (T::Date | T::Timestamp | T::TimestampNs, P::Int32) => annotation == A::Date,
         (T::Time, P::Int64) => annotation == A::TimeMicros,
-        (T::Timestamp | T::Timestamptz, P::Int64) => matches!(annotation, A::TimestampMicros { .. }),
-        (T::TimestampNs | T::TimestamptzNs, P::Int64) => matches!(annotation, A::TimestampNanos { .. }),
+        (T::Timestamp | T::Timestamptz, P::Int64) => {
+            matches!(annotation, A::TimestampMicros { .. })
+        }
+        (T::TimestampNs | T::TimestamptzNs, P::Int64) => {
+            matches!(annotation, A::TimestampNanos { .. })
+        }
         (T::String, P::ByteArray) => matches!(annotation, A::None | A::String | A::Enum | A::Json),
         (T::Uuid, P::Fixed(16)) => matches!(annotation, A::None | A::Uuid),
         (T::Fixed(wanted), P::Fixed(stored)) => *wanted == stored && annotation == A::None,
-        (T::Binary, P::ByteArray) => matches!(annotation, A::None | A::String | A::Enum | A::Json | A::Bson),
+        (T::Binary, P::ByteArray) => matches!(
+            annotation,
+            A::None | A::String | A::Enum | A::Json | A::Bson
+        ),
         _ => false,
     };
     if reads { Fit::Reads } else { Fit::Mismatch }

@@ -26,7 +26,9 @@ use crate::iceberg::manifest::DataFile;
 use crate::iceberg::name_mapping::NameMapping;
 use crate::iceberg::partition::{PartitionSpec, Transform};
 use crate::iceberg::schema::reserved;
-use crate::iceberg::types::{FieldId, ListType, MapType, NestedField, PrimitiveType, StructType, Type};
+use crate::iceberg::types::{
+    FieldId, ListType, MapType, NestedField, PrimitiveType, StructType, Type,
+};
 use crate::iceberg::value::Value;
 
 use super::RowsError;
@@ -58,12 +60,24 @@ pub enum FieldSource {
     /// A primitive, stored in the leaf at this node, in a physical type that can be read as the field's type.
     Leaf { node: NodeId },
     /// A group; its children, parallel to the view's struct fields.
-    Struct { node: NodeId, fields: Vec<ProjectedField> },
+    Struct {
+        node: NodeId,
+        fields: Vec<ProjectedField>,
+    },
     /// A list: the outer node (for a two-level list of a bare repeated field, `outer == repeated`), the repeated node,
     /// and the element, which may lie at the repeated node itself (two-level) or below it.
-    List { outer: NodeId, repeated: NodeId, element: Box<ProjectedField> },
+    List {
+        outer: NodeId,
+        repeated: NodeId,
+        element: Box<ProjectedField>,
+    },
     /// A map: the outer node, the repeated node, key and value.
-    Map { outer: NodeId, repeated: NodeId, key: Box<ProjectedField>, value: Box<ProjectedField> },
+    Map {
+        outer: NodeId,
+        repeated: NodeId,
+        key: Box<ProjectedField>,
+        value: Box<ProjectedField>,
+    },
 }
 
 /// What a projection takes beside the two schemas.
@@ -80,16 +94,28 @@ pub struct ProjectionContext<'a> {
 impl<'a> ProjectionContext<'a> {
     /// The context of a file written under `spec`, which is the file's own spec (absent where the table does not
     /// record it any more: then no column is filled from the partition).
-    pub fn new(file: &'a DataFile, spec: Option<&PartitionSpec>, name_mapping: Option<&'a NameMapping>) -> Self {
+    pub fn new(
+        file: &'a DataFile,
+        spec: Option<&PartitionSpec>,
+        name_mapping: Option<&'a NameMapping>,
+    ) -> Self {
         let mut partition = HashMap::new();
         for field in spec.map_or(&[][..], |spec| &spec.fields) {
             if let (Transform::Identity, [source]) = (&field.transform, field.source_ids.as_slice())
-                && let Some((_, value)) = file.partition.fields.iter().find(|(id, _)| *id == field.field_id)
+                && let Some((_, value)) = file
+                    .partition
+                    .fields
+                    .iter()
+                    .find(|(id, _)| *id == field.field_id)
             {
                 partition.insert(*source, value.clone());
             }
         }
-        ProjectionContext { path: &file.path, name_mapping, partition }
+        ProjectionContext {
+            path: &file.path,
+            name_mapping,
+            partition,
+        }
     }
 }
 
@@ -105,9 +131,16 @@ pub fn project(
     context: &ProjectionContext<'_>,
 ) -> Result<Projection, RowsError> {
     let ids = FileIds::resolve(file, context.name_mapping, context.path)?;
-    let projector = Projector { file, ids: &ids, context };
+    let projector = Projector {
+        file,
+        ids: &ids,
+        context,
+    };
     let fields = projector.by_id(view_fields, &file.roots)?;
-    Ok(Projection { fields, ids_by_position: ids.source == IdSource::Position })
+    Ok(Projection {
+        fields,
+        ids_by_position: ids.source == IdSource::Position,
+    })
 }
 
 /// The columns of a data file that carry row lineage themselves (spec, "Row Lineage").
@@ -123,19 +156,35 @@ pub struct PhysicalLineage {
 /// Where a column has such an id but does not hold 64-bit integers.
 pub fn physical_lineage(file: &FileSchema, path: &str) -> Result<PhysicalLineage, RowsError> {
     let find = |id: FieldId| {
-        let Some(node_id) = file.roots.iter().copied().find(|n| file.get(*n).is_some_and(|n| n.field_id == Some(id.0)))
+        let Some(node_id) = file
+            .roots
+            .iter()
+            .copied()
+            .find(|n| file.get(*n).is_some_and(|n| n.field_id == Some(id.0)))
         else {
             return Ok(None);
         };
         let reads = file.get(node_id).is_some_and(|node| {
             node.repetition != Repetition::Repeated
-                && node.leaf.is_some_and(|leaf| leaf.physical == Physical::Int64)
-                && matches!(node.annotation, Annotation::None | Annotation::Integer { bits: 64, signed: true })
+                && node
+                    .leaf
+                    .is_some_and(|leaf| leaf.physical == Physical::Int64)
+                && matches!(
+                    node.annotation,
+                    Annotation::None
+                        | Annotation::Integer {
+                            bits: 64,
+                            signed: true
+                        }
+                )
         });
         if reads {
             Ok(Some(node_id))
         } else {
-            Err(RowsError::corrupt(path, format!("the row lineage column with field id {id} is not a 64-bit integer")))
+            Err(RowsError::corrupt(
+                path,
+                format!("the row lineage column with field id {id} is not a 64-bit integer"),
+            ))
         }
     };
     Ok(PhysicalLineage {
@@ -156,10 +205,18 @@ pub fn promote(value: &Value, to: &PrimitiveType) -> Option<Value> {
         (Value::Int(v), T::Long) => Value::Long(i64::from(*v)),
         (Value::Float(bits), T::Double) => {
             let wide = f64::from(f32::from_bits(*bits));
-            Value::Double(if wide.is_nan() { f64::NAN.to_bits() } else { wide.to_bits() })
+            Value::Double(if wide.is_nan() {
+                f64::NAN.to_bits()
+            } else {
+                wide.to_bits()
+            })
         }
-        (Value::Date(days), T::Timestamp) => Value::Timestamp(i64::from(*days).checked_mul(MICROS_PER_DAY)?),
-        (Value::Date(days), T::TimestampNs) => Value::TimestampNs(i64::from(*days).checked_mul(NANOS_PER_DAY)?),
+        (Value::Date(days), T::Timestamp) => {
+            Value::Timestamp(i64::from(*days).checked_mul(MICROS_PER_DAY)?)
+        }
+        (Value::Date(days), T::TimestampNs) => {
+            Value::TimestampNs(i64::from(*days).checked_mul(NANOS_PER_DAY)?)
+        }
         (Value::Boolean(_), T::Boolean)
         | (Value::Int(_), T::Int)
         | (Value::Long(_), T::Long)
@@ -173,7 +230,9 @@ pub fn promote(value: &Value, to: &PrimitiveType) -> Option<Value> {
         | (Value::String(_), T::String)
         | (Value::Uuid(_), T::Uuid)
         | (Value::Binary(_), T::Binary) => value.clone(),
-        (Value::Binary(bytes), T::Fixed(len)) if u32::try_from(bytes.len()) == Ok(*len) => value.clone(),
+        (Value::Binary(bytes), T::Fixed(len)) if u32::try_from(bytes.len()) == Ok(*len) => {
+            value.clone()
+        }
         _ => return None,
     })
 }
@@ -186,7 +245,11 @@ struct Projector<'a> {
 
 /// Recursion goes down the view's schema, whose depth parsing has bounded.
 impl Projector<'_> {
-    fn by_id(&self, fields: &[Arc<NestedField>], siblings: &[NodeId]) -> Result<Vec<ProjectedField>, RowsError> {
+    fn by_id(
+        &self,
+        fields: &[Arc<NestedField>],
+        siblings: &[NodeId],
+    ) -> Result<Vec<ProjectedField>, RowsError> {
         let each = |field: &Arc<NestedField>| match self.ids.find(siblings, field.id) {
             Some(node) => self.present(field, node),
             None => self.absent(field),
@@ -202,7 +265,10 @@ impl Projector<'_> {
             Type::List(ty) => self.list(field, ty, node)?,
             Type::Map(ty) => self.map(field, ty, node)?,
         };
-        Ok(ProjectedField { field: field.clone(), source })
+        Ok(ProjectedField {
+            field: field.clone(),
+            source,
+        })
     }
 
     /// `is_element`: the node is repeated, and stands here for the element of the list it makes.
@@ -214,15 +280,25 @@ impl Projector<'_> {
         is_element: bool,
     ) -> Result<FieldSource, RowsError> {
         let node = self.node(node_id)?;
-        let Some(leaf) = node.leaf.filter(|_| is_element || node.repetition != Repetition::Repeated) else {
+        if *ty == PrimitiveType::Variant {
+            return Err(self.unsupported(format!(
+                "the type variant (column {:?}, field id {})",
+                node.name, field.id
+            )));
+        }
+        let Some(leaf) = node
+            .leaf
+            .filter(|_| is_element || node.repetition != Repetition::Repeated)
+        else {
             return Err(self.mismatch(field, node));
         };
         match fit(ty, leaf.physical, node.annotation) {
             Fit::Reads => Ok(FieldSource::Leaf { node: node_id }),
             Fit::AllNull if !field.required => Ok(FieldSource::Constant(None)),
-            Fit::Unsupported(feature) => {
-                Err(self.unsupported(format!("{feature} (column {:?}, field id {})", node.name, field.id)))
-            }
+            Fit::Unsupported(feature) => Err(self.unsupported(format!(
+                "{feature} (column {:?}, field id {})",
+                node.name, field.id
+            ))),
             Fit::AllNull | Fit::Mismatch => Err(self.mismatch(field, node)),
         }
     }
@@ -245,7 +321,10 @@ impl Projector<'_> {
             IdSource::File | IdSource::NameMapping => self.by_id(&ty.fields, &node.children)?,
             IdSource::Position => self.by_equal_shape(field, ty, &node.children)?,
         };
-        Ok(FieldSource::Struct { node: node_id, fields })
+        Ok(FieldSource::Struct {
+            node: node_id,
+            fields,
+        })
     }
 
     /// Below a column whose id was given by position there are no ids: the fields must be the very ones of the view.
@@ -255,26 +334,44 @@ impl Projector<'_> {
         ty: &StructType,
         children: &[NodeId],
     ) -> Result<Vec<ProjectedField>, RowsError> {
-        let names = children.iter().map(|child| self.node(*child).map(|node| &node.name));
+        let names = children
+            .iter()
+            .map(|child| self.node(*child).map(|node| &node.name));
         let same = ty.fields.len() == children.len()
-            && ty.fields.iter().zip(names).all(|(field, name)| name.is_ok_and(|name| *name == field.name));
+            && ty
+                .fields
+                .iter()
+                .zip(names)
+                .all(|(field, name)| name.is_ok_and(|name| *name == field.name));
         if !same {
             return Err(self.unsupported(format!(
                 "a file without field ids whose struct {:?} has other fields than the table's",
                 field.name
             )));
         }
-        ty.fields.iter().zip(children).map(|(field, child)| self.present(field, *child)).collect()
+        ty.fields
+            .iter()
+            .zip(children)
+            .map(|(field, child)| self.present(field, *child))
+            .collect()
     }
 
-    fn list(&self, field: &NestedField, ty: &ListType, node_id: NodeId) -> Result<FieldSource, RowsError> {
+    fn list(
+        &self,
+        field: &NestedField,
+        ty: &ListType,
+        node_id: NodeId,
+    ) -> Result<FieldSource, RowsError> {
         let node = self.node(node_id)?;
         let Some(mut shape) = self.file.list_shape(node_id) else {
             return Err(self.mismatch(field, node));
         };
         if shape.repeated != shape.outer && self.ids.source != IdSource::Position {
             // The ids tell two-level from three-level lists where names and shape mislead.
-            let inner = self.file.get(shape.repeated).map_or(&[][..], |node| &node.children);
+            let inner = self
+                .file
+                .get(shape.repeated)
+                .map_or(&[][..], |node| &node.children);
             let wanted = ty.element.id;
             shape.element = if self.ids.of(shape.element) == Some(wanted) {
                 shape.element
@@ -283,7 +380,10 @@ impl Projector<'_> {
             } else if let ([only], true) = (inner, self.ids.find(inner, wanted).is_some()) {
                 *only
             } else {
-                return Err(self.unsupported(format!("a list whose element has no field id (column {:?})", node.name)));
+                return Err(self.unsupported(format!(
+                    "a list whose element has no field id (column {:?})",
+                    node.name
+                )));
             };
         }
         let element = if shape.element == shape.repeated {
@@ -291,16 +391,30 @@ impl Projector<'_> {
                 Type::Primitive(PrimitiveType::Unknown) => FieldSource::Constant(None),
                 Type::Primitive(inner) => self.leaf(&ty.element, inner, shape.element, true)?,
                 Type::Struct(inner) => self.group(&ty.element, inner, shape.element, true)?,
-                Type::List(_) | Type::Map(_) => return Err(self.mismatch(&ty.element, self.node(shape.element)?)),
+                Type::List(_) | Type::Map(_) => {
+                    return Err(self.mismatch(&ty.element, self.node(shape.element)?));
+                }
             };
-            ProjectedField { field: ty.element.clone(), source }
+            ProjectedField {
+                field: ty.element.clone(),
+                source,
+            }
         } else {
             self.present(&ty.element, shape.element)?
         };
-        Ok(FieldSource::List { outer: shape.outer, repeated: shape.repeated, element: Box::new(element) })
+        Ok(FieldSource::List {
+            outer: shape.outer,
+            repeated: shape.repeated,
+            element: Box::new(element),
+        })
     }
 
-    fn map(&self, field: &NestedField, ty: &MapType, node_id: NodeId) -> Result<FieldSource, RowsError> {
+    fn map(
+        &self,
+        field: &NestedField,
+        ty: &MapType,
+        node_id: NodeId,
+    ) -> Result<FieldSource, RowsError> {
         let node = self.node(node_id)?;
         let Some(shape) = self.file.map_shape(node_id) else {
             return Err(self.mismatch(field, node));
@@ -309,7 +423,10 @@ impl Projector<'_> {
             self.ids.source == IdSource::Position || self.ids.of(node) == Some(field.id)
         };
         if !known(shape.key, &ty.key) || !known(shape.value, &ty.value) {
-            return Err(self.unsupported(format!("a map whose key or value has no field id (column {:?})", node.name)));
+            return Err(self.unsupported(format!(
+                "a map whose key or value has no field id (column {:?})",
+                node.name
+            )));
         }
         Ok(FieldSource::Map {
             outer: shape.outer,
@@ -324,7 +441,10 @@ impl Projector<'_> {
         let value = match &field.ty {
             Type::Primitive(ty) => match self.context.partition.get(&field.id) {
                 Some(Some(value)) => Some(promote(value, ty).ok_or_else(|| {
-                    self.corrupt(format!("its partition value for {:?} is not of that column's type", field.name))
+                    self.corrupt(format!(
+                        "its partition value for {:?} is not of that column's type",
+                        field.name
+                    ))
                 })?),
                 Some(None) => None,
                 None => field.initial_default.clone(),
@@ -335,7 +455,10 @@ impl Projector<'_> {
             }
         };
         self.check_filled(field, value.as_ref())?;
-        Ok(ProjectedField { field: field.clone(), source: FieldSource::Constant(value) })
+        Ok(ProjectedField {
+            field: field.clone(),
+            source: FieldSource::Constant(value),
+        })
     }
 
     /// That a value, built from defaults alone, has all that is required.
@@ -370,7 +493,9 @@ impl Projector<'_> {
                 std::slice::from_ref(&ty.value)
             }
         };
-        children.iter().try_for_each(|child| self.check_part(child, name))
+        children
+            .iter()
+            .try_for_each(|child| self.check_part(child, name))
     }
 
     fn check_part(&self, part: &NestedField, of: &str) -> Result<(), RowsError> {
@@ -386,7 +511,9 @@ impl Projector<'_> {
     }
 
     fn node(&self, node: NodeId) -> Result<&FileNode, RowsError> {
-        self.file.get(node).ok_or_else(|| self.corrupt("its schema names a column it does not have".to_owned()))
+        self.file
+            .get(node)
+            .ok_or_else(|| self.corrupt("its schema names a column it does not have".to_owned()))
     }
 
     fn mismatch(&self, field: &NestedField, node: &FileNode) -> RowsError {
@@ -413,7 +540,9 @@ impl Projector<'_> {
 /// a struct's default is null or an empty struct).
 fn default_of(field: &NestedField) -> Option<Value> {
     match (&field.ty, &field.initial_default) {
-        (Type::Struct(ty), Some(_)) => Some(Value::Struct(ty.fields.iter().map(|field| default_of(field)).collect())),
+        (Type::Struct(ty), Some(_)) => Some(Value::Struct(
+            ty.fields.iter().map(|field| default_of(field)).collect(),
+        )),
         (_, default) => default.clone(),
     }
 }
@@ -423,7 +552,11 @@ fn describe_stored(node: &FileNode) -> String {
         Some(leaf) => format!("{:?}", leaf.physical),
         None => "a group".to_owned(),
     };
-    let repeated = if node.repetition == Repetition::Repeated { "repeated " } else { "" };
+    let repeated = if node.repetition == Repetition::Repeated {
+        "repeated "
+    } else {
+        ""
+    };
     match node.annotation {
         Annotation::None => format!("{repeated}{kind}"),
         annotation => format!("{repeated}{kind} ({annotation:?})"),
@@ -438,3 +571,6 @@ fn describe(ty: &Type) -> String {
         Type::Map(_) => "a map".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;
