@@ -27,7 +27,8 @@ use super::format::{ColumnChunk, Encoding, Page, PageHeader};
 use crate::rows::file_schema::Physical;
 
 use super::format::Encoding::{
-    ByteStreamSplit, DeltaBinaryPacked, DeltaByteArray, DeltaLengthByteArray, Plain, PlainDictionary, Rle,
+    ByteStreamSplit, DeltaBinaryPacked, DeltaByteArray, DeltaLengthByteArray, Plain,
+    PlainDictionary, Rle,
 };
 
 /// A slot always has room for this much filler, so that any remainder can be filled.
@@ -50,11 +51,24 @@ pub struct SlotShape {
 
 /// Bytes to reserve for a transcoded chunk.
 pub fn slot_len(chunk: &ColumnChunk, shape: SlotShape) -> u64 {
-    let size = u64::try_from(chunk.total_uncompressed_size.max(chunk.total_compressed_size)).unwrap_or(0);
+    let size = u64::try_from(
+        chunk
+            .total_uncompressed_size
+            .max(chunk.total_compressed_size),
+    )
+    .unwrap_or(0);
     let values = u64::try_from(chunk.num_values).unwrap_or(0);
     let most_pages = size / MIN_HEADER + 1;
-    let counted: u64 = chunk.encoding_stats.iter().map(|s| u64::try_from(s.count).unwrap_or(0)).sum();
-    let pages = if counted == 0 { most_pages } else { counted.min(most_pages) };
+    let counted: u64 = chunk
+        .encoding_stats
+        .iter()
+        .map(|s| u64::try_from(s.count).unwrap_or(0))
+        .sum();
+    let pages = if counted == 0 {
+        most_pages
+    } else {
+        counted.min(most_pages)
+    };
 
     let mut growth = if shape.nested { 4 * pages } else { 0 };
     let mut pages_grow = false;
@@ -79,7 +93,11 @@ pub fn slot_len(chunk: &ColumnChunk, shape: SlotShape) -> u64 {
     } else {
         size
     };
-    growth += if pages_grow { 8 * pages } else { (4 * pages).min(size / 81 + 1) };
+    growth += if pages_grow {
+        8 * pages
+    } else {
+        (4 * pages).min(size / 81 + 1)
+    };
     size.saturating_add(growth).saturating_add(SLACK + FILL)
 }
 
@@ -124,7 +142,12 @@ fn header(body: usize) -> Vec<u8> {
         uncompressed_size: size,
         compressed_size: size,
         crc: None,
-        page: Page::DataV1 { num_values: 0, encoding: Plain, def_encoding: Rle, rep_encoding: Rle },
+        page: Page::DataV1 {
+            num_values: 0,
+            encoding: Plain,
+            def_encoding: Rle,
+            rep_encoding: Rle,
+        },
     };
     let mut out = Vec::with_capacity(32);
     header.write(&mut out);
@@ -133,7 +156,9 @@ fn header(body: usize) -> Vec<u8> {
 
 /// Whether chunks with these encodings have a dictionary page that the transcoder keeps.
 pub fn has_dictionary(encodings: &[Encoding]) -> bool {
-    encodings.iter().any(|e| matches!(e, PlainDictionary | Encoding::RleDictionary))
+    encodings
+        .iter()
+        .any(|e| matches!(e, PlainDictionary | Encoding::RleDictionary))
 }
 
 /// The encodings a transcoded chunk may hold, given the source's.
