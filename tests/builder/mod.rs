@@ -16,7 +16,8 @@
 //! - [`rows`]: rows as JSON, into Arrow and out of it;
 //! - [`avro`], [`manifests`]: entries, manifests and manifest lists, each field in the test's hands;
 //! - [`deletes`]: vectors and Puffin files;
-//! - [`table`]: the table itself, its commits and its metadata.
+//! - [`table`]: the table itself, its commits and its metadata;
+//! - [`open`]: the table as bergfs shows it.
 
 // Each test binary uses a part of it.
 #![allow(dead_code)]
@@ -24,6 +25,7 @@
 pub mod avro;
 pub mod deletes;
 pub mod manifests;
+pub mod open;
 pub mod rows;
 pub mod schema;
 pub mod table;
