@@ -16,6 +16,8 @@ const MAX_REASON: usize = 4096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     NotFound,
+    /// Like `NotFound`, with a reason worth noting: a time before the table's log, a snapshot that has been expired.
+    Absent,
     NotDirectory,
     IsDirectory,
     /// Not what is asked: reading the target of what is no link.
@@ -38,7 +40,10 @@ pub struct TreeError {
 
 impl TreeError {
     pub(super) fn new(kind: ErrorKind, message: impl Into<String>) -> TreeError {
-        TreeError { kind, message: message.into() }
+        TreeError {
+            kind,
+            message: message.into(),
+        }
     }
 
     pub(super) fn not_found() -> TreeError {
@@ -47,7 +52,11 @@ impl TreeError {
 
     /// An error of a module below, which says itself whether it is about an unsupported feature.
     pub(super) fn from_source(error: &dyn std::error::Error, unsupported: bool) -> TreeError {
-        let kind = if unsupported { ErrorKind::Unsupported } else { ErrorKind::Io };
+        let kind = if unsupported {
+            ErrorKind::Unsupported
+        } else {
+            ErrorKind::Io
+        };
         let mut message = error.to_string();
         let mut source = error.source();
         while let Some(cause) = source {
@@ -62,7 +71,10 @@ impl TreeError {
 
     /// Whether it tells of a fault, and not merely of a name that does not exist.
     pub fn is_fault(&self) -> bool {
-        matches!(self.kind, ErrorKind::Io | ErrorKind::Unsupported | ErrorKind::Stale)
+        matches!(
+            self.kind,
+            ErrorKind::Absent | ErrorKind::Io | ErrorKind::Unsupported | ErrorKind::Stale
+        )
     }
 }
 
@@ -81,9 +93,15 @@ pub struct Faults(Mutex<VecDeque<Fault>>);
 impl Faults {
     /// Notes a fault at a path of the mount. One that is known already moves to the end, with its count.
     pub fn record(&self, path: &str, reason: &str) {
-        let reason: String = reason.chars().take(MAX_REASON).map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let reason: String = reason
+            .chars()
+            .take(MAX_REASON)
+            .map(|c| if c.is_control() { ' ' } else { c })
+            .collect();
         let mut faults = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = faults.iter().position(|fault| fault.path == path && fault.reason == reason);
+        let known = faults
+            .iter()
+            .position(|fault| fault.path == path && fault.reason == reason);
         let times = match known.and_then(|index| faults.remove(index)) {
             Some(fault) => fault.times.saturating_add(1),
             None => {
@@ -94,7 +112,12 @@ impl Faults {
         if faults.len() == MAX_FAULTS {
             faults.pop_front();
         }
-        faults.push_back(Fault { time: Timestamp::now(), path: path.to_owned(), reason, times });
+        faults.push_back(Fault {
+            time: Timestamp::now(),
+            path: path.to_owned(),
+            reason,
+            times,
+        });
     }
 
     /// One line a fault: time, path, reason, and how often where it was more than once.
@@ -122,7 +145,10 @@ mod tests {
         faults.record("/b", "worse");
         faults.record("/a", "bad\nfile");
         let text = faults.text();
-        let lines: Vec<&str> = text.lines().map(|line| line.split_once(' ').map_or("", |(_, rest)| rest)).collect();
+        let lines: Vec<&str> = text
+            .lines()
+            .map(|line| line.split_once(' ').map_or("", |(_, rest)| rest))
+            .collect();
         assert_eq!(lines, ["/b: worse", "/a: bad file (2 times)"]);
     }
 

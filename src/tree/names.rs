@@ -56,7 +56,10 @@ fn escaped_len(index: usize, c: char) -> usize {
 }
 
 /// The one of `names` that is encoded as `encoded`; an error where several are (their hashes collide).
-pub fn find<'a>(encoded: &[u8], names: impl Iterator<Item = &'a str>) -> Result<Option<&'a str>, Ambiguous> {
+pub fn find<'a>(
+    encoded: &[u8],
+    names: impl Iterator<Item = &'a str>,
+) -> Result<Option<&'a str>, Ambiguous> {
     let mut found = None;
     for name in names {
         if encode(name, "").as_bytes() == encoded && found.replace(name).is_some() {
@@ -72,7 +75,9 @@ pub struct Ambiguous;
 
 /// The 64-bit FNV-1a hash: the same on every machine.
 fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, b| (hash ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, b| {
+        (hash ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 /// File names for data files at these recorded paths, in the same order: each file's base name, ending in `.parquet`.
@@ -129,15 +134,32 @@ mod tests {
         assert!(encode(&a, ".parquet").len() <= 255);
         assert_ne!(encode(&a, ".parquet"), encode(&b, ".parquet"));
         assert!(is_cut(&a, ".parquet") && !is_cut("short", ".parquet"));
-        assert_eq!(find(encode(&b, "").as_bytes(), [&*a, &*b].into_iter()).unwrap(), Some(&*b));
+        assert_eq!(
+            find(encode(&b, "").as_bytes(), [&*a, &*b].into_iter()).unwrap(),
+            Some(&*b)
+        );
     }
 
     #[test]
     fn parts_with_one_base_name_are_numbered() {
-        let paths = ["s3://b/p=1/x.parquet", "s3://b/p=2/x.parquet", "b/x-2.parquet", "b/x.parquet", "y.avro", "z"];
+        let paths = [
+            "s3://b/p=1/x.parquet",
+            "s3://b/p=2/x.parquet",
+            "b/x-2.parquet",
+            "b/x.parquet",
+            "y.avro",
+            "z",
+        ];
         assert_eq!(
             parts(paths.into_iter()),
-            ["x.parquet", "x-3.parquet", "x-2.parquet", "x-4.parquet", "y.avro.parquet", "z.parquet"]
+            [
+                "x.parquet",
+                "x-3.parquet",
+                "x-2.parquet",
+                "x-4.parquet",
+                "y.avro.parquet",
+                "z.parquet"
+            ]
         );
     }
 }

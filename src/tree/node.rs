@@ -29,8 +29,11 @@ pub enum DaemonNode {
 
 impl DaemonNode {
     /// The files, with their names.
-    pub(super) const FILES: [(&'static str, DaemonNode); 3] =
-        [("errors", DaemonNode::Errors), ("stats", DaemonNode::Stats), ("version", DaemonNode::Version)];
+    pub(super) const FILES: [(&'static str, DaemonNode); 3] = [
+        ("errors", DaemonNode::Errors),
+        ("stats", DaemonNode::Stats),
+        ("version", DaemonNode::Version),
+    ];
 }
 
 /// A place below a table's directory.
@@ -100,7 +103,11 @@ pub(super) fn parse_view_name(name: &str) -> Option<(Option<SnapshotId>, Option<
         Some((id, schema)) => (id, Some(SchemaId(schema.parse().ok()?))),
         None => (name, None),
     };
-    let snapshot = if id == NO_SNAPSHOT { None } else { Some(SnapshotId(id.parse().ok()?)) };
+    let snapshot = if id == NO_SNAPSHOT {
+        None
+    } else {
+        Some(SnapshotId(id.parse().ok()?))
+    };
     (view_name(snapshot, schema) == name).then_some((snapshot, schema))
 }
 
@@ -118,19 +125,32 @@ impl Node {
             path.push_str(name);
         };
         match self {
-            Node::Namespace(namespace) => namespace.iter().for_each(|name| push(&names::encode(name, ""))),
+            Node::Namespace(namespace) => namespace
+                .iter()
+                .for_each(|name| push(&names::encode(name, ""))),
             Node::Daemon(node) => {
                 push(".bergfs");
-                DaemonNode::FILES.iter().filter(|(_, file)| file == node).for_each(|(name, _)| push(name));
+                DaemonNode::FILES
+                    .iter()
+                    .filter(|(_, file)| file == node)
+                    .for_each(|(name, _)| push(name));
             }
             Node::Table(ident, place) => {
                 if !single {
-                    ident.namespace.iter().chain([&ident.name]).for_each(|name| push(&names::encode(name, "")));
+                    ident
+                        .namespace
+                        .iter()
+                        .chain([&ident.name])
+                        .for_each(|name| push(&names::encode(name, "")));
                 }
                 place.push_path(ident, push);
             }
         }
-        if path.is_empty() { "/".to_owned() } else { path }
+        if path.is_empty() {
+            "/".to_owned()
+        } else {
+            path
+        }
     }
 }
 
@@ -162,7 +182,10 @@ impl TableNode {
             }
             TableNode::View(id, node) => {
                 push("snapshots");
-                push(&view_name(id.snapshot, id.schema_named.then_some(id.schema)));
+                push(&view_name(
+                    id.snapshot,
+                    id.schema_named.then_some(id.schema),
+                ));
                 match node {
                     ViewNode::Root => {}
                     ViewNode::Parts => push("parts"),
@@ -187,9 +210,21 @@ mod tests {
     fn a_view_name_has_one_spelling() {
         let id = |id| Some(SnapshotId(id));
         assert_eq!(parse_view_name("-7"), Some((id(-7), None)));
-        assert_eq!(parse_view_name("7@schema-0"), Some((id(7), Some(SchemaId(0)))));
+        assert_eq!(
+            parse_view_name("7@schema-0"),
+            Some((id(7), Some(SchemaId(0))))
+        );
         assert_eq!(parse_view_name("none"), Some((None, None)));
-        for name in ["+7", "07", "7@schema-", "7@schema-00", "7@schema-1@schema-1", "", "x", "99999999999999999999"] {
+        for name in [
+            "+7",
+            "07",
+            "7@schema-",
+            "7@schema-00",
+            "7@schema-1@schema-1",
+            "",
+            "x",
+            "99999999999999999999",
+        ] {
             assert_eq!(parse_view_name(name), None, "{name}");
         }
     }

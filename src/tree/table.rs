@@ -41,7 +41,10 @@ struct Stamp {
 impl Stamp {
     fn of(path: &Path) -> std::io::Result<Stamp> {
         let metadata = std::fs::metadata(path)?;
-        Ok(Stamp { modified: metadata.modified().ok(), len: metadata.len() })
+        Ok(Stamp {
+            modified: metadata.modified().ok(),
+            len: metadata.len(),
+        })
     }
 }
 
@@ -53,8 +56,8 @@ fn hash(value: &impl Hash) -> u64 {
 
 impl TableState {
     fn load(source: &Source, pointer: TablePointer, stamp: Stamp) -> Result<TableState, TreeError> {
-        let text = load::metadata_text(&pointer.metadata)?;
-        let metadata = load::parse(&pointer.metadata, &text, source)?;
+        let text = load::metadata_text(source, &pointer.metadata)?;
+        let metadata = load::parse(&pointer.metadata, &text)?;
         let storage = load::storage(source, &pointer, &metadata)?;
         let incarnation = Incarnation(match metadata.table_uuid {
             Some(uuid) => hash(&uuid),
@@ -75,23 +78,34 @@ impl TableState {
 
     /// The schema that a snapshot is read with where nothing else is said (SPEC.md rule 8).
     pub(super) fn schema_of(&self, snapshot: Option<&Snapshot>) -> SchemaId {
-        snapshot.and_then(|s| s.schema_id).unwrap_or(self.metadata.current_schema_id)
+        snapshot
+            .and_then(|s| s.schema_id)
+            .unwrap_or(self.metadata.current_schema_id)
     }
 
     pub(super) fn schema(&self, id: SchemaId) -> Result<Arc<Schema>, TreeError> {
         let schema = self.metadata.schemas.get(&id).cloned();
-        schema.ok_or_else(|| self.broken(&format!("a snapshot names schema {}, which is not there", id.0)))
+        schema.ok_or_else(|| {
+            self.broken(&format!(
+                "a snapshot names schema {}, which is not there",
+                id.0
+            ))
+        })
     }
 
     pub(super) fn broken(&self, reason: &str) -> TreeError {
-        TreeError::new(ErrorKind::Io, format!("{}: {reason}", self.pointer.metadata.display()))
+        TreeError::new(
+            ErrorKind::Io,
+            format!("{}: {reason}", self.pointer.metadata.display()),
+        )
     }
 
     /// The refs of a kind, by name, with the snapshot each names. A table without a snapshot still has `main`.
     pub(super) fn refs(&self, kind: RefKind) -> BTreeMap<&str, Option<SnapshotId>> {
         let refs = self.metadata.refs.iter().filter(|(_, r)| r.kind == kind);
-        let mut refs: BTreeMap<&str, Option<SnapshotId>> =
-            refs.map(|(name, r)| (name.as_str(), Some(r.snapshot_id))).collect();
+        let mut refs: BTreeMap<&str, Option<SnapshotId>> = refs
+            .map(|(name, r)| (name.as_str(), Some(r.snapshot_id)))
+            .collect();
         if kind == RefKind::Branch && self.metadata.current_snapshot_id.is_none() {
             refs.entry("main").or_insert(None);
         }
@@ -127,12 +141,19 @@ struct Slot {
 
 impl Table {
     pub(super) fn new(ident: Arc<TableIdent>) -> Table {
-        Table { ident, slot: Mutex::default(), incarnation: AtomicU64::new(0) }
+        Table {
+            ident,
+            slot: Mutex::default(),
+            incarnation: AtomicU64::new(0),
+        }
     }
 
     /// The table as it is now, and how long that may be kept. An error where the newest metadata cannot be read: older
     /// metadata is not passed off as the current one.
-    pub(super) fn current(&self, source: &Source) -> Result<(Arc<TableState>, Duration), TreeError> {
+    pub(super) fn current(
+        &self,
+        source: &Source,
+    ) -> Result<(Arc<TableState>, Duration), TreeError> {
         let (slot, left) = self.look(source);
         match (&slot.fault, &slot.state) {
             (Some(fault), _) => Err(fault.clone()),
@@ -159,14 +180,20 @@ impl Table {
     fn look(&self, source: &Source) -> (std::sync::MutexGuard<'_, Slot>, Duration) {
         let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
         let age = slot.looked.map(|looked| looked.elapsed());
-        if let Some(left) = age.and_then(|age| source.options.refresh.checked_sub(age)).filter(|left| !left.is_zero()) {
+        if let Some(left) = age
+            .and_then(|age| source.options.refresh.checked_sub(age))
+            .filter(|left| !left.is_zero())
+        {
             return (slot, left);
         }
         // Taken before the look, so that no commit after it is taken for seen.
         let now = Instant::now();
         match self.find(source, slot.state.as_ref()) {
             Ok(state) => {
-                self.incarnation.store(state.as_ref().map_or(0, |state| state.incarnation.0), Ordering::Relaxed);
+                self.incarnation.store(
+                    state.as_ref().map_or(0, |state| state.incarnation.0),
+                    Ordering::Relaxed,
+                );
                 slot.state = state;
                 slot.fault = None;
             }
@@ -177,12 +204,26 @@ impl Table {
         (slot, left)
     }
 
-    fn find(&self, source: &Source, known: Option<&Arc<TableState>>) -> Result<Option<Arc<TableState>>, TreeError> {
-        let pointer = source.catalog.table(&self.ident).map_err(|e| TreeError::from_source(&e, false))?;
-        let Some(pointer) = pointer else { return Ok(None) };
-        let stamp = Stamp::of(&pointer.metadata)
-            .map_err(|e| TreeError::new(ErrorKind::Io, format!("{}: {e}", pointer.metadata.display())))?;
-        if let Some(known) = known.filter(|known| known.pointer == pointer && known.stamp == stamp) {
+    fn find(
+        &self,
+        source: &Source,
+        known: Option<&Arc<TableState>>,
+    ) -> Result<Option<Arc<TableState>>, TreeError> {
+        let pointer = source
+            .catalog
+            .table(&self.ident)
+            .map_err(|e| TreeError::from_source(&e, false))?;
+        let Some(pointer) = pointer else {
+            return Ok(None);
+        };
+        let stamp = Stamp::of(&pointer.metadata).map_err(|e| {
+            TreeError::new(
+                ErrorKind::Io,
+                format!("{}: {e}", pointer.metadata.display()),
+            )
+        })?;
+        if let Some(known) = known.filter(|known| known.pointer == pointer && known.stamp == stamp)
+        {
             return Ok(Some(Arc::clone(known)));
         }
         let started = Instant::now();

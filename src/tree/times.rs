@@ -11,7 +11,10 @@ use crate::iceberg::metadata::{SnapshotId, SnapshotLogEntry};
 
 /// A time in milliseconds since 1970 as the name that `at/` lists, or nothing for a time outside years -9999 to 9999.
 pub fn name(timestamp_ms: i64) -> Option<String> {
-    Some(format!("{:.3}", Timestamp::from_millisecond(timestamp_ms).ok()?))
+    Some(format!(
+        "{:.3}",
+        Timestamp::from_millisecond(timestamp_ms).ok()?
+    ))
 }
 
 /// Nanoseconds since 1970 of the last moment that a name in `at/` covers; nothing where it is no time.
@@ -36,7 +39,11 @@ pub fn parse(name: &str) -> Option<i128> {
     if time_of_day.contains(['+', '-', 'Z', 'z']) {
         return None;
     }
-    let time = name.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok()?;
+    let time = name
+        .parse::<DateTime>()
+        .ok()?
+        .to_zoned(TimeZone::UTC)
+        .ok()?;
     Some(time.timestamp().as_nanosecond())
 }
 
@@ -70,7 +77,15 @@ mod tests {
             assert_eq!(parse(name), Some(TEN), "{name}");
         }
         assert_eq!(parse("2024-05-01T10:00:00.5Z"), Some(TEN + 500_000_000));
-        for name in ["", "main", "2024", "2024-13-01", "2024-05-01T25:00:00Z", "2024-05-01T10:00:00[UTC]", "20240501x"] {
+        for name in [
+            "",
+            "main",
+            "2024",
+            "2024-13-01",
+            "2024-05-01T25:00:00Z",
+            "2024-05-01T10:00:00[UTC]",
+            "20240501x",
+        ] {
             assert_eq!(parse(name), None, "{name}");
         }
     }
@@ -83,14 +98,23 @@ mod tests {
     #[test]
     fn listed_names_are_read_back() {
         assert_eq!(name(1_714_557_600_123).unwrap(), "2024-05-01T10:00:00.123Z");
-        assert_eq!(parse(&name(1_714_557_600_123).unwrap()), Some(TEN + 123_000_000));
+        assert_eq!(
+            parse(&name(1_714_557_600_123).unwrap()),
+            Some(TEN + 123_000_000)
+        );
     }
 
     #[test]
     fn rule_07_the_latest_entry_not_after_the_time_wins_whatever_the_order() {
-        let entry = |id, timestamp_ms| SnapshotLogEntry { snapshot_id: SnapshotId(id), timestamp_ms };
+        let entry = |id, timestamp_ms| SnapshotLogEntry {
+            snapshot_id: SnapshotId(id),
+            timestamp_ms,
+        };
         let log = [entry(3, 300), entry(1, 100), entry(2, 200)];
         let at = |ms: i128| snapshot_at(&log, ms * 1_000_000).map(|id| id.0);
-        assert_eq!([at(99), at(100), at(299), at(1000)], [None, Some(1), Some(2), Some(3)]);
+        assert_eq!(
+            [at(99), at(100), at(299), at(1000)],
+            [None, Some(1), Some(2), Some(3)]
+        );
     }
 }

@@ -51,6 +51,13 @@ impl<T> Made<T> {
     }
 }
 
+impl Parts {
+    /// Whether a data file goes by this name.
+    pub(super) fn holds(&self, name: &str) -> bool {
+        self.index.contains_key(name)
+    }
+}
+
 /// What a view's directory shows.
 #[derive(Debug)]
 pub(super) struct ViewDirectory {
@@ -83,13 +90,24 @@ impl ViewDirectory {
         faults: &Faults,
     ) -> Result<ViewDirectory, TreeError> {
         let metadata = &state.metadata;
-        let snapshot = id.snapshot.and_then(|id| metadata.snapshots.get(&id)).cloned();
+        let snapshot = id
+            .snapshot
+            .and_then(|id| metadata.snapshots.get(&id))
+            .cloned();
         if snapshot.is_none() && (id.snapshot.is_some() || metadata.current_snapshot_id.is_some()) {
-            return Err(TreeError::new(ErrorKind::Stale, "the snapshot has been expired from the table"));
+            return Err(TreeError::new(
+                ErrorKind::Stale,
+                "the snapshot has been expired from the table",
+            ));
         }
         let schema = state.schema(id.schema)?;
         let clash = |columns: &[&str]| {
-            schema.fields.fields.iter().map(|field| field.name.clone()).find(|name| columns.contains(&name.as_str()))
+            schema
+                .fields
+                .fields
+                .iter()
+                .map(|field| field.name.clone())
+                .find(|name| columns.contains(&name.as_str()))
         };
         let mut columns = ViewColumns {
             lineage: match source.options.lineage {
@@ -100,17 +118,28 @@ impl ViewDirectory {
             metadata: source.options.metadata_columns,
         };
         if let Some(name) = clash(&LINEAGE_COLUMNS).filter(|_| columns.lineage) {
-            faults.record(path, &format!("the table has a column {name} of its own: row lineage columns are left out"));
+            faults.record(
+                path,
+                &format!(
+                    "the table has a column {name} of its own: row lineage columns are left out"
+                ),
+            );
             columns.lineage = false;
         }
         if let Some(name) = clash(&METADATA_COLUMNS).filter(|_| columns.metadata) {
-            faults.record(path, &format!("the table has a column {name} of its own: metadata columns are left out"));
+            faults.record(
+                path,
+                &format!("the table has a column {name} of its own: metadata columns are left out"),
+            );
             columns.metadata = false;
         }
         let schema_json = state.schemas_json.get(&id.schema).cloned();
         Ok(ViewDirectory {
-            modified_ms: snapshot.as_ref().map_or(metadata.last_updated_ms, |s| s.timestamp_ms),
-            schema_json: schema_json.ok_or_else(|| state.broken(&format!("no schema {}", id.schema.0)))?,
+            modified_ms: snapshot
+                .as_ref()
+                .map_or(metadata.last_updated_ms, |s| s.timestamp_ms),
+            schema_json: schema_json
+                .ok_or_else(|| state.broken(&format!("no schema {}", id.schema.0)))?,
             view: Arc::new(View {
                 storage: Arc::clone(&state.storage),
                 cache: Arc::clone(&source.cache),
@@ -134,7 +163,11 @@ impl ViewDirectory {
             };
             let names = names::parts(plan.files.iter().map(|file| file.file.path.as_str()));
             Ok(Parts {
-                index: names.iter().enumerate().map(|(i, name)| (name.clone(), i)).collect(),
+                index: names
+                    .iter()
+                    .enumerate()
+                    .map(|(i, name)| (name.clone(), i))
+                    .collect(),
                 opened: plan.files.iter().map(|_| Made::default()).collect(),
                 names,
                 plan,
@@ -145,7 +178,10 @@ impl ViewDirectory {
     /// The virtual file of one data file. Reads its footer.
     pub(super) fn part(&self, name: &str) -> Result<Arc<ParquetFile>, TreeError> {
         let parts = self.parts()?;
-        let file = parts.index.get(name).and_then(|i| Some((parts.plan.files.get(*i)?, parts.opened.get(*i)?)));
+        let file = parts
+            .index
+            .get(name)
+            .and_then(|i| Some((parts.plan.files.get(*i)?, parts.opened.get(*i)?)));
         let (file, opened) = file.ok_or_else(TreeError::not_found)?;
         opened.get_or_make(|| self.open(std::slice::from_ref(file)))
     }
@@ -157,16 +193,30 @@ impl ViewDirectory {
     }
 
     fn open(&self, files: &[Arc<ScanFile>]) -> Result<ParquetFile, TreeError> {
-        ParquetFile::open(&self.view, files).map_err(|e| TreeError::from_source(&e, e.is_unsupported()))
+        ParquetFile::open(&self.view, files)
+            .map_err(|e| TreeError::from_source(&e, e.is_unsupported()))
     }
 
     /// Why the whole view is not listed as one file, where its footer would be too large.
     pub(super) fn whole_unlisted(&self) -> Result<Option<String>, TreeError> {
-        let splits = |file: &Arc<ScanFile>| u64::try_from(file.file.split_offsets_count.max(1)).unwrap_or(u64::MAX);
-        let row_groups = self.parts()?.plan.files.iter().map(splits).fold(0, u64::saturating_add);
+        let splits = |file: &Arc<ScanFile>| {
+            u64::try_from(file.file.split_offsets_count.max(1)).unwrap_or(u64::MAX)
+        };
+        let row_groups = self
+            .parts()?
+            .plan
+            .files
+            .iter()
+            .map(splits)
+            .fold(0, u64::saturating_add);
         let fields = &self.view.schema.fields.fields;
-        let leaves = fields.iter().map(|field| leaf_count(&field.ty)).fold(0, u64::saturating_add);
-        let footer = row_groups.saturating_mul(leaves).saturating_mul(FOOTER_BYTES_PER_CHUNK);
+        let leaves = fields
+            .iter()
+            .map(|field| leaf_count(&field.ty))
+            .fold(0, u64::saturating_add);
+        let footer = row_groups
+            .saturating_mul(leaves)
+            .saturating_mul(FOOTER_BYTES_PER_CHUNK);
         Ok((footer > MAX_LISTED_FOOTER).then(|| {
             format!(
                 "not listed: {row_groups} row groups of {leaves} columns would give a footer of about {} MiB; \
@@ -189,7 +239,9 @@ impl ViewDirectory {
                     SnapshotManifests::List(path) => (Some(path), None),
                     SnapshotManifests::Inline(paths) => (None, Some(paths)),
                 };
-                let time = Timestamp::from_millisecond(snapshot.timestamp_ms).ok().map(|t| format!("{t:.3}"));
+                let time = Timestamp::from_millisecond(snapshot.timestamp_ms)
+                    .ok()
+                    .map(|t| format!("{t:.3}"));
                 let mut object = json!({
                     "snapshot-id": snapshot.id.0,
                     "parent-snapshot-id": snapshot.parent_id.map(|id| id.0),
@@ -216,7 +268,11 @@ impl ViewDirectory {
 fn leaf_count(ty: &Type) -> u64 {
     match ty {
         Type::Primitive(_) => 1,
-        Type::Struct(fields) => fields.fields.iter().map(|field| leaf_count(&field.ty)).fold(0, u64::saturating_add),
+        Type::Struct(fields) => fields
+            .fields
+            .iter()
+            .map(|field| leaf_count(&field.ty))
+            .fold(0, u64::saturating_add),
         Type::List(list) => leaf_count(&list.element.ty),
         Type::Map(map) => leaf_count(&map.key.ty).saturating_add(leaf_count(&map.value.ty)),
     }
