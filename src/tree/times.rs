@@ -3,7 +3,7 @@
 //! Any RFC 3339 time names the state of `main` at that time. What is left out is filled in: no offset means UTC, and a
 //! date alone means the END of that day in UTC, so `at/2024-05-01` is the table with all that happened on that day.
 
-use jiff::civil::{Date, DateTime};
+use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 
@@ -25,7 +25,7 @@ pub fn parse(name: &str) -> Option<i128> {
     }
     if name.len() == "2024-05-01".len() {
         let next = name.parse::<Date>().ok()?.checked_add(1.day()).ok()?;
-        let midnight = next.to_zoned(TimeZone::UTC).ok()?.timestamp();
+        let midnight = TimeZone::UTC.to_timestamp(next.to_datetime(Time::midnight())).ok()?;
         return Some(midnight.as_nanosecond() - 1);
     }
     if !name.contains([':', 'T', 't', ' ']) {
@@ -39,12 +39,8 @@ pub fn parse(name: &str) -> Option<i128> {
     if time_of_day.contains(['+', '-', 'Z', 'z']) {
         return None;
     }
-    let time = name
-        .parse::<DateTime>()
-        .ok()?
-        .to_zoned(TimeZone::UTC)
-        .ok()?;
-    Some(time.timestamp().as_nanosecond())
+    let time = TimeZone::UTC.to_timestamp(name.parse::<DateTime>().ok()?).ok()?;
+    Some(time.as_nanosecond())
 }
 
 /// The snapshot that was current at a time (nanoseconds since 1970): the latest entry of the log that is not after it,
