@@ -327,7 +327,7 @@ impl Tree {
         let catalog = &self.source.catalog;
         let listing = catalog
             .list(namespace)
-            .map_err(|e| TreeError::from_source(&e, false))?;
+            .map_err(|e| TreeError::from_source(&e, e.is_unsupported()))?;
         // A table that holds tables of its own is shown as the table.
         let namespaces = listing
             .namespaces

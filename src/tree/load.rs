@@ -88,8 +88,10 @@ pub(super) fn metadata_text(source: &Source, path: &Path) -> Result<Bytes, TreeE
 
 /// Table metadata from its JSON.
 pub(super) fn parse(path: &Path, text: &[u8]) -> Result<TableMetadata, TreeError> {
-    TableMetadata::parse(text, &path.display().to_string())
-        .map_err(|e| TreeError::from_source(&e, e.is_unsupported()))
+    TableMetadata::parse(text).map_err(|e| {
+        let error = TreeError::from_source(&e, e.is_unsupported());
+        TreeError::new(error.kind, format!("{}: {}", path.display(), error.message))
+    })
 }
 
 /// Each schema of a metadata file as the file has it, indented.

@@ -33,7 +33,7 @@ impl Tree {
         let catalog = &self.source.catalog;
         let listing = catalog
             .list(namespace)
-            .map_err(|e| TreeError::from_source(&e, false))?;
+            .map_err(|e| TreeError::from_source(&e, e.is_unsupported()))?;
         if let Some(name) = find_name(name, &listing.tables)? {
             let ident = TableIdent {
                 namespace: namespace.to_vec(),

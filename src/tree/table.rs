@@ -212,7 +212,7 @@ impl Table {
         let pointer = source
             .catalog
             .table(&self.ident)
-            .map_err(|e| TreeError::from_source(&e, false))?;
+            .map_err(|e| TreeError::from_source(&e, e.is_unsupported()))?;
         let Some(pointer) = pointer else {
             return Ok(None);
         };
