@@ -30,7 +30,10 @@ pub struct TablePointer {
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
     #[error("{path}: {source}")]
-    Io { path: String, source: std::io::Error },
+    Io {
+        path: String,
+        source: std::io::Error,
+    },
     #[error("{path}: no Iceberg table and no directory of tables")]
     NoTable { path: String },
     #[error("{path}: {reason}")]

@@ -10,7 +10,10 @@ use crate::counters::Counters;
 #[derive(Debug, thiserror::Error)]
 pub enum StorageError {
     #[error("{path}: {source}")]
-    Io { path: String, source: std::io::Error },
+    Io {
+        path: String,
+        source: std::io::Error,
+    },
     #[error("{path}: outside the table's own storage (allow it with --allow-path or --map-path)")]
     NotAllowed { path: String },
     #[error("{path}: not a regular file")]
@@ -18,7 +21,12 @@ pub enum StorageError {
     #[error("{path}: {scheme}: is not local storage")]
     Scheme { path: String, scheme: String },
     #[error("{path}: read of {len} bytes at {offset} passes the end of the file ({size} bytes)")]
-    PastEnd { path: String, offset: u64, len: u64, size: u64 },
+    PastEnd {
+        path: String,
+        offset: u64,
+        len: u64,
+        size: u64,
+    },
     #[error("{path}: changed since it was first read (files of a table never change)")]
     Changed { path: String },
 }

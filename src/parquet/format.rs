@@ -146,7 +146,12 @@ pub struct PageHeader {
 /// What kind of page follows a header.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Page {
-    DataV1 { num_values: u32, encoding: Encoding, def_encoding: Encoding, rep_encoding: Encoding },
+    DataV1 {
+        num_values: u32,
+        encoding: Encoding,
+        def_encoding: Encoding,
+        rep_encoding: Encoding,
+    },
     DataV2 {
         num_values: u32,
         num_nulls: u32,
@@ -157,7 +162,10 @@ pub enum Page {
         rep_len: u32,
         is_compressed: bool,
     },
-    Dictionary { num_values: u32, encoding: Encoding },
+    Dictionary {
+        num_values: u32,
+        encoding: Encoding,
+    },
     /// An index page, or one of a type this reader does not know: skipped.
     Other(i32),
 }

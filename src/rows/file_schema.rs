@@ -71,17 +71,29 @@ pub enum Annotation {
     Enum,
     Json,
     Bson,
-    Decimal { precision: u32, scale: u32 },
+    Decimal {
+        precision: u32,
+        scale: u32,
+    },
     Date,
     TimeMillis,
     TimeMicros,
     TimeNanos,
     /// `utc`: adjusted to UTC.
-    TimestampMillis { utc: bool },
-    TimestampMicros { utc: bool },
-    TimestampNanos { utc: bool },
+    TimestampMillis {
+        utc: bool,
+    },
+    TimestampMicros {
+        utc: bool,
+    },
+    TimestampNanos {
+        utc: bool,
+    },
     /// 8, 16, 32 or 64 bits.
-    Integer { bits: u8, signed: bool },
+    Integer {
+        bits: u8,
+        signed: bool,
+    },
     Uuid,
     Interval,
     Float16,

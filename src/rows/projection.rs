@@ -31,10 +31,22 @@ pub enum FieldSource {
     /// A primitive, stored in the leaf at this node, in a physical type that can be read as the field's type.
     Leaf { node: NodeId },
     /// A group; its children, parallel to the view's struct fields.
-    Struct { node: NodeId, fields: Vec<ProjectedField> },
+    Struct {
+        node: NodeId,
+        fields: Vec<ProjectedField>,
+    },
     /// A list: the outer node (for a two-level list of a bare repeated field, `outer == repeated`), the repeated node,
     /// and the element, which may lie at the repeated node itself (two-level) or below it.
-    List { outer: NodeId, repeated: NodeId, element: Box<ProjectedField> },
+    List {
+        outer: NodeId,
+        repeated: NodeId,
+        element: Box<ProjectedField>,
+    },
     /// A map: the outer node, the repeated node, key and value.
-    Map { outer: NodeId, repeated: NodeId, key: Box<ProjectedField>, value: Box<ProjectedField> },
+    Map {
+        outer: NodeId,
+        repeated: NodeId,
+        key: Box<ProjectedField>,
+        value: Box<ProjectedField>,
+    },
 }
