@@ -74,7 +74,8 @@ impl Mount {
         let filesystem = BergFs::new(tree, options.owner, stop.clone());
         let session = Session::new(filesystem, mountpoint, &config)?.spawn()?;
         let session = std::mem::ManuallyDrop::new(session);
-        let device = std::fs::metadata(mountpoint)?.dev();
+        let answer = std::fs::metadata(mountpoint);
+        let device = answer.inspect_err(|_| drop(unmount(mountpoint, true)))?.dev();
         let device = (rustix::fs::major(device), rustix::fs::minor(device));
         let mountpoint = mountpoint.to_owned();
         Ok(Mount { session, mountpoint, device, events, stop })

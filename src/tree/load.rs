@@ -14,7 +14,7 @@ use crate::catalog::{Catalog, TablePointer};
 use crate::counters::Counters;
 use crate::iceberg::metadata::{Snapshot, TableMetadata};
 use crate::iceberg::schema::SchemaId;
-use crate::parquet::View;
+use crate::parquet::{ParquetError, View};
 use crate::scan::Plan;
 use crate::storage::{self, Storage, StorageOptions};
 
@@ -153,6 +153,10 @@ pub(super) fn plan(view: &View, snapshot: &Snapshot) -> Result<Plan, TreeError> 
             "encrypted tables are not supported",
         ));
     }
-    crate::scan::plan(&view.storage, &view.cache, &view.metadata, snapshot)
-        .map_err(|e| TreeError::from_source(&e, e.is_unsupported()))
+    Err(TreeError::new(ErrorKind::Unsupported, "plans are not there yet"))
+}
+
+/// A failure of a virtual Parquet file.
+pub(super) fn parquet_error(error: &ParquetError) -> TreeError {
+    TreeError::from_source(error, matches!(error, ParquetError::Unsupported { .. }))
 }

@@ -82,7 +82,7 @@ impl OpenFile {
                     return Err(TreeError::new(ErrorKind::Stale, message));
                 }
                 file.read_at(offset, buffer)
-                    .map_err(|e| TreeError::from_source(&e, e.is_unsupported()))
+                    .map_err(|e| load::parquet_error(&e))
             }
         }
     }

@@ -194,7 +194,7 @@ impl ViewDirectory {
 
     fn open(&self, files: &[Arc<ScanFile>]) -> Result<ParquetFile, TreeError> {
         ParquetFile::open(&self.view, files)
-            .map_err(|e| TreeError::from_source(&e, e.is_unsupported()))
+            .map_err(|e| load::parquet_error(&e))
     }
 
     /// Why the whole view is not listed as one file, where its footer would be too large.
