@@ -15,5 +15,12 @@ pub struct MappedField {
     pub field_id: Option<FieldId>,
     pub names: Vec<String>,
     /// Of a struct, its fields; of a list, `element`; of a map, `key` and `value`.
-    pub fields: Vec<MappedField>,
+    pub fields: NameMapping,
+}
+
+impl NameMapping {
+    /// The field that a column of this name is, if the mapping has one.
+    pub fn find(&self, name: &str) -> Option<&MappedField> {
+        self.fields.iter().find(|field| field.names.iter().any(|own| own == name))
+    }
 }
