@@ -273,7 +273,7 @@ fn rule_41_name_mapping_is_used_only_where_the_file_has_no_ids_at_all() {
     let mapped = |id: Option<i32>, names: &[&str], fields: Vec<MappedField>| MappedField {
         field_id: id.map(FieldId),
         names: names.iter().map(|n| (*n).to_owned()).collect(),
-        fields,
+        fields: NameMapping { fields },
     };
     let mapping = NameMapping {
         fields: vec![
