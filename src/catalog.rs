@@ -20,6 +20,7 @@ pub struct TableIdent {
 /// What a namespace holds, by name, sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
+    /// Namespaces directly in it.
     pub namespaces: Vec<String>,
     /// Tables directly in it.
     pub tables: Vec<String>,
