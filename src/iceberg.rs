@@ -6,6 +6,7 @@
 
 pub mod manifest;
 pub mod metadata;
+pub mod name_mapping;
 pub mod partition;
 pub mod schema;
 pub mod types;

@@ -8,7 +8,16 @@ use crate::iceberg::schema::Schema;
 use crate::scan::ScanFile;
 use crate::storage::Storage;
 
+mod error;
 pub mod format;
+pub mod levels;
+pub mod made;
+pub mod slot;
+pub mod source;
+pub mod target;
+pub mod thrift;
+
+pub use error::DecodeError;
 
 /// What a view is made from: a table state, the schema it is read with, and the columns it shows.
 #[derive(Debug)]

@@ -48,23 +48,18 @@ const MAX_PATH: usize = 4096;
 pub enum StorageError {
     /// The operating system's answer.
     #[error("{path}: {source}")]
-    #[allow(missing_docs)]
     Io { path: String, source: io::Error },
     /// No allowed root holds it, or the way to it leads out of one.
     #[error("{path}: outside the table's own storage (allow it with --allow-path or --map-path)")]
-    #[allow(missing_docs)]
     NotAllowed { path: String },
     /// A directory, FIFO, socket or device.
     #[error("{path}: not a regular file")]
-    #[allow(missing_docs)]
     NotRegular { path: String },
     /// A path on remote storage that no mapping brings here.
     #[error("{path}: {scheme}: is not local storage (say where the files lie now with --map-path)")]
-    #[allow(missing_docs)]
     Scheme { path: String, scheme: String },
     /// A range that metadata or a footer names is not in the file. All in bytes.
     #[error("{path}: read of {len} bytes at {offset} passes the end of the file ({size} bytes)")]
-    #[allow(missing_docs)]
     PastEnd {
         path: String,
         offset: u64,
@@ -73,15 +68,12 @@ pub enum StorageError {
     },
     /// Replaced, truncated or written to under us.
     #[error("{path}: changed since it was first read (files of a table never change)")]
-    #[allow(missing_docs)]
     Changed { path: String },
     /// A file to be read whole is larger than any honest one. All in bytes.
     #[error("{path}: {size} bytes, where at most {max} are expected")]
-    #[allow(missing_docs)]
     TooLarge { path: String, size: u64, max: u64 },
     /// `--map-path` without its `=`, or with nothing to map.
     #[error("--map-path {text}: expected OLD=NEW")]
-    #[allow(missing_docs)]
     BadMapping { text: String },
 }
 

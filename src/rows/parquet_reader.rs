@@ -1,0 +1,2 @@
+mod schema;
+pub use schema::file_schema;
