@@ -143,6 +143,14 @@ impl Tree {
         }
     }
 
+    /// Whether the source can be read at all: one table's metadata, or the names of many.
+    pub fn check(&self) -> Result<()> {
+        match &self.root {
+            Node::Table(ident, _) => self.state(ident).map(drop),
+            root => self.entries(root).map(drop),
+        }
+    }
+
     /// The mount's root directory.
     pub fn root(&self) -> Node {
         self.root.clone()

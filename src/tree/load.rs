@@ -153,7 +153,10 @@ pub(super) fn plan(view: &View, snapshot: &Snapshot) -> Result<Plan, TreeError> 
             "encrypted tables are not supported",
         ));
     }
-    Err(TreeError::new(ErrorKind::Unsupported, "plans are not there yet"))
+    Err(TreeError::new(
+        ErrorKind::Unsupported,
+        "plans are not there yet",
+    ))
 }
 
 /// A failure of a virtual Parquet file.

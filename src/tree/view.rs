@@ -193,8 +193,7 @@ impl ViewDirectory {
     }
 
     fn open(&self, files: &[Arc<ScanFile>]) -> Result<ParquetFile, TreeError> {
-        ParquetFile::open(&self.view, files)
-            .map_err(|e| load::parquet_error(&e))
+        ParquetFile::open(&self.view, files).map_err(|e| load::parquet_error(&e))
     }
 
     /// Why the whole view is not listed as one file, where its footer would be too large.
