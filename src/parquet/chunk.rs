@@ -48,6 +48,17 @@ impl GroupRows<'_> {
         self.source_rows().saturating_sub(self.deleted.len() as u64)
     }
 
+    /// The first row that is left, relative to the row group.
+    pub fn first_row(&self) -> Option<u64> {
+        self.positions().next()
+    }
+
+    /// The last row that is left, relative to the row group.
+    pub fn last_row(&self) -> Option<u64> {
+        let mut deleted = self.deleted.iter().rev().map(|row| u64::from(*row)).peekable();
+        (0..self.source_rows()).rev().find(|row| deleted.next_if_eq(row).is_none())
+    }
+
     /// The source column that can be served as it is for a leaf, if there is one.
     pub fn source_column(&self, leaf: usize) -> Option<usize> {
         if !self.deleted.is_empty() {

@@ -15,6 +15,7 @@ use super::target::{TargetKind, TargetLeaf, TargetSchema};
 use super::{ParquetError, View};
 use crate::cache::CacheKey;
 use crate::iceberg::manifest::FileFormat;
+use crate::iceberg::name_mapping::NameMapping;
 use crate::rows::file_schema::{FileNode, Physical};
 use crate::rows::position_deletes::deleted_positions;
 use crate::rows::projection::{
@@ -37,7 +38,11 @@ pub struct OpenedFile {
 
 impl OpenedFile {
     /// Opens a data file: its footer and position deletes are read, nothing else.
-    pub fn open(view: &View, scan: &Arc<ScanFile>) -> Result<OpenedFile, ParquetError> {
+    pub fn open(
+        view: &View,
+        mapping: Option<&NameMapping>,
+        scan: &Arc<ScanFile>,
+    ) -> Result<OpenedFile, ParquetError> {
         let path = &scan.file.path;
         let unsupported = |feature: &str| ParquetError::Unsupported {
             path: path.clone(),
@@ -79,7 +84,7 @@ impl OpenedFile {
         let context = ProjectionContext::new(
             &scan.file,
             spec.map(|spec| &**spec),
-            view.name_mapping.as_ref(),
+            mapping,
         );
         let projection = project(&view.schema.fields.fields, &footer.schema, &context)?;
         let lineage = physical_lineage(&footer.schema, path)?;
