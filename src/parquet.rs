@@ -8,8 +8,15 @@ use crate::iceberg::schema::Schema;
 use crate::scan::ScanFile;
 use crate::storage::Storage;
 
+pub mod bits;
+pub mod codec;
+pub mod delta;
 mod error;
 pub mod format;
+pub mod keep;
+pub mod page;
+pub mod plain;
+pub mod rle;
 pub mod source;
 pub mod thrift;
 
