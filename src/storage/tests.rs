@@ -10,7 +10,7 @@ use ::parquet::file::reader::{ChunkReader, Length};
 use tempfile::TempDir;
 
 use super::chunk_reader::SourceReader;
-use super::{PathMapping, Storage, StorageError, StorageOptions, location, roots};
+use super::{PathMapping, Storage, StorageError, StorageOptions, roots};
 use crate::counters::Counters;
 
 mod paths;

@@ -467,10 +467,27 @@ fn names_are_shortened_only_where_the_shorter_name_is_free() {
             &[&format!("ns.db-{UUID_A}")]
         )
     );
-    assert_eq!(
-        catalog.table(&ident(&["one"], "t")).unwrap().unwrap().root,
-        place.path("w/one/t")
-    );
+    // What is listed is found, and nothing else.
+    let root = |namespace: &[&str], name: &str| {
+        let found = catalog.table(&ident(namespace, name)).unwrap();
+        found.map(|table| table.root)
+    };
+    for (namespace, name, directory) in [
+        (&["one"][..], "t", "w/one/t".to_owned()),
+        (&["one"], &a, format!("w/one/{a}")),
+        (&["two"], &a, format!("w/two/{a}")),
+        (&["ns"], "t", "w/ns/t".to_owned()),
+        (&["ns.db"], "t", "w/ns.db/t".to_owned()),
+        (&[], &format!("ns.db-{UUID_A}"), format!("w/ns.db-{UUID_A}")),
+    ] {
+        assert_eq!(
+            root(namespace, name),
+            Some(place.path(&directory)),
+            "{namespace:?} {name}"
+        );
+    }
+    assert_eq!(root(&["two"], "t"), None);
+    assert_eq!(root(&[], "ns.db"), None);
 }
 
 #[test]
