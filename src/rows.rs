@@ -15,6 +15,7 @@ mod file_ids;
 pub mod file_schema;
 mod leaf_types;
 mod parquet_reader;
+pub mod position_deletes;
 pub mod projection;
 
 /// Why the rows of a data file cannot be told.

@@ -29,6 +29,16 @@ pub struct Parent {
     pub present: bool,
 }
 
+/// A null at the top level.
+pub fn null_entry(def: u16) -> Entry {
+    Entry { rep: 0, def, value: None }
+}
+
+/// A 64-bit integer in an optional top-level column.
+pub fn long_entry(value: i64) -> Entry {
+    Entry { rep: 0, def: 1, value: Some(Value::Long(value)) }
+}
+
 /// The chunk of a leaf that holds `entries` in every present parent. `Err` says why a value does not fit the leaf.
 pub fn constant(leaf: &TargetLeaf, entries: &[Entry], parents: &Parents) -> Result<MadeChunk, String> {
     match (parents, entries) {
@@ -157,14 +167,28 @@ pub fn longs_len_bound(rows: u64) -> u64 {
     64 + delta::encoded_len_bound(rows) + rows.div_ceil(8) + 16
 }
 
-/// An upper bound of the length of [`longs`] over ascending positions below `rows`.
+/// An upper bound of the length of [`longs`] over ascending positions below `rows`, of which `deleted` are left out
+/// (`None`: any number of them).
 ///
-/// A block of 128 deltas costs 14 bytes beside its 4 miniblocks of 32 deltas of as many bits as the largest takes. With
-/// `k` of `N` positions kept, the deltas exceed 1 by `N - k` in all; a miniblock whose largest excess is `g` takes
-/// `4·bits(g) ≤ 4·(1 + log2(g))` bytes. The logarithm is concave, so with `k/32` miniblocks the sum is greatest when
-/// all have the same `g = 32(N - k)/k`: `k/8·(1 + log2(32(N - k)/k))`, at most `0.42·N` (at `k = 0.69·N`).
-pub fn positions_len_bound(rows: u64) -> u64 {
-    128 + rows / 2 + (rows / 128 + 1) * 16 + rows.div_ceil(8) + 16
+/// A block of 128 deltas costs at most 14 bytes beside its 4 miniblocks, each 32 deltas of as many bits as the largest
+/// excess `g` over the block's least delta takes: none where `g = 0`, else `4·bits(g) ≤ 4·(1 + log2(g))` bytes. All
+/// excesses together are at most the number `d` of positions left out, so at most `d` miniblocks have one; the
+/// logarithm is concave, so the sum over `c` miniblocks is at most `f(c) = 4c·(1 + log2(d/c))`, which grows up to
+/// `c = 0.7358·d`. With `k = rows - d` positions there are `k/32` miniblocks. For any `d`, `f(k/32) ≤ 0.42·rows`.
+pub fn positions_len_bound(rows: u64, deleted: Option<u64>) -> u64 {
+    let blocks = rows / 128 + 1;
+    let excess = match deleted {
+        None => rows / 2,
+        Some(0) => 0,
+        Some(deleted) => {
+            let deleted = deleted.min(rows);
+            let miniblocks = (rows - deleted).div_ceil(32) as f64 + 1.0;
+            let d = deleted as f64;
+            let c = miniblocks.min(0.7358 * d);
+            (4.0 * c * (1.0 + (d / c).log2())).ceil() as u64 + 8
+        }
+    };
+    256 + excess + blocks * if deleted == Some(0) { 5 } else { 14 }
 }
 
 /// A value in PLAIN encoding, as the leaf's physical type.

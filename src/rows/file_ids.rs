@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use crate::iceberg::name_mapping::{MappedField, NameMapping};
+use crate::iceberg::name_mapping::NameMapping;
 use crate::iceberg::types::FieldId;
 
 use super::RowsError;
@@ -44,7 +44,7 @@ impl FileIds {
         let source = if ids.iter().any(Option::is_some) {
             IdSource::File
         } else if let Some(mapping) = mapping {
-            map_names(file, &file.roots, &mapping.fields, &mut ids);
+            map_names(file, &file.roots, mapping, &mut ids);
             IdSource::NameMapping
         } else {
             for (id, root) in (1..).zip(&file.roots) {
@@ -109,14 +109,14 @@ impl FileIds {
 fn map_names(
     file: &FileSchema,
     siblings: &[NodeId],
-    mapped: &[MappedField],
+    mapped: &NameMapping,
     ids: &mut [Option<FieldId>],
 ) {
     for node_id in siblings {
         let Some(node) = file.get(*node_id) else {
             continue;
         };
-        if let Some(field) = mapped_as(mapped, &node.name) {
+        if let Some(field) = mapped.find(&node.name) {
             set(ids, *node_id, field.field_id);
             map_children(file, *node_id, &field.fields, ids);
         }
@@ -126,14 +126,14 @@ fn map_names(
 fn map_children(
     file: &FileSchema,
     node: NodeId,
-    mapped: &[MappedField],
+    mapped: &NameMapping,
     ids: &mut [Option<FieldId>],
 ) {
-    if mapped.is_empty() {
+    if mapped.fields.is_empty() {
         return;
     }
     let mut child = |node, name| {
-        if let Some(field) = mapped_as(mapped, name) {
+        if let Some(field) = mapped.find(name) {
             set(ids, node, field.field_id);
             map_children(file, node, &field.fields, ids);
         }
@@ -145,20 +145,13 @@ fn map_children(
         // A repeated field with no group around it is the list and its element at once: the id is the list's.
         if list.element != list.outer {
             child(list.element, "element");
-        } else if let (Some(element), Some(node)) =
-            (mapped_as(mapped, "element"), file.get(list.element))
+        } else if let (Some(element), Some(node)) = (mapped.find("element"), file.get(list.element))
         {
             map_names(file, &node.children, &element.fields, ids);
         }
     } else if let Some(node) = file.get(node) {
         map_names(file, &node.children, mapped, ids);
     }
-}
-
-fn mapped_as<'a>(mapped: &'a [MappedField], name: &str) -> Option<&'a MappedField> {
-    mapped
-        .iter()
-        .find(|field| field.names.iter().any(|n| n == name))
 }
 
 fn set(ids: &mut [Option<FieldId>], node: NodeId, id: Option<FieldId>) {
