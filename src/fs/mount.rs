@@ -100,22 +100,20 @@ impl Mount {
 
     /// Waits until the mount ends, or unmounts when told to stop.
     pub fn wait(self) -> io::Result<()> {
-        while self.events.recv() == Ok(Event::Stop) {
-            let top = MountTable::read()?.top(&self.mountpoint);
-            if top.is_none_or(|mount| mount.device != self.device) {
-                tracing::warn!(
-                    mountpoint = %self.mountpoint.display(),
-                    "another mount lies over this one: it is left alone"
-                );
-                break;
-            }
-            // Files that are open keep a mount busy; who asks this process to end means it.
-            unmount(&self.mountpoint, false).or_else(|_| unmount(&self.mountpoint, true))?;
-            let begun = Instant::now();
-            while !self.session.guard.is_finished() && begun.elapsed() < ENDING {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            break;
+        if self.events.recv() != Ok(Event::Stop) {
+            return Ok(());
+        }
+        let top = MountTable::read()?.top(&self.mountpoint);
+        if top.is_none_or(|mount| mount.device != self.device) {
+            let mountpoint = self.mountpoint.display();
+            tracing::warn!(%mountpoint, "not what is mounted there now, which is left alone");
+            return Ok(());
+        }
+        // Files that are open keep a mount busy; who asks this process to end means it.
+        unmount(&self.mountpoint, false).or_else(|_| unmount(&self.mountpoint, true))?;
+        let begun = Instant::now();
+        while !self.session.guard.is_finished() && begun.elapsed() < ENDING {
+            std::thread::sleep(Duration::from_millis(5));
         }
         Ok(())
     }
