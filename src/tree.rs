@@ -101,12 +101,15 @@ impl Entry {
 
 type Result<T> = std::result::Result<T, TreeError>;
 
+type Tables = LruCache<Arc<TableIdent>, Arc<Table>>;
+type Views = LruCache<(Arc<TableIdent>, ViewId), Arc<ViewDirectory>>;
+
 /// The whole tree.
 pub struct Tree {
     source: Source,
     faults: Faults,
-    tables: Mutex<LruCache<Arc<TableIdent>, Arc<Table>>>,
-    views: Mutex<LruCache<(Arc<TableIdent>, ViewId), Arc<ViewDirectory>>>,
+    tables: Mutex<Tables>,
+    views: Mutex<Views>,
     /// When the tree was made: the time of what has none of its own.
     started: SystemTime,
     root: Node,

@@ -183,7 +183,9 @@ impl MountedAt {
     }
 
     fn parse(line: &[u8]) -> Option<MountedAt> {
-        let (before, after) = split_at_dash(line)?;
+        let fields: Vec<&[u8]> = line.split(|b| *b == b' ').collect();
+        let dash = fields.iter().position(|field| *field == b"-")?;
+        let (before, after) = (fields.get(..dash)?, fields.get(dash + 1..)?);
         let device = std::str::from_utf8(before.get(2)?).ok()?.split_once(':')?;
         let user = std::str::from_utf8(after.get(2)?)
             .ok()?
@@ -221,14 +223,6 @@ impl MountTable {
             .find(|mount| mount.mountpoint == path)
             .cloned()
     }
-}
-
-/// The fields before and after the ` - ` of a line of mountinfo.
-fn split_at_dash(line: &[u8]) -> Option<(Vec<&[u8]>, Vec<&[u8]>)> {
-    let fields: Vec<&[u8]> = line.split(|b| *b == b' ').collect();
-    let dash = fields.iter().position(|field| *field == b"-")?;
-    let (before, after) = fields.split_at(dash);
-    Some((before.to_vec(), after.get(1..)?.to_vec()))
 }
 
 /// Undoes mountinfo's `\040` and the like.
