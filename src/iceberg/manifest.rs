@@ -7,6 +7,12 @@ use super::partition::SpecId;
 use super::types::FieldId;
 use super::value::Value;
 
+mod entries;
+mod list;
+
+pub use entries::parse_manifest;
+pub use list::parse_manifest_list;
+
 /// A sequence number: the order of commits; 0 for all that v1 wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SequenceNumber(pub i64);
@@ -101,3 +107,6 @@ pub struct DataFile {
     /// Set on an encrypted file (which this reader refuses).
     pub key_metadata: bool,
 }
+
+#[cfg(test)]
+mod tests;

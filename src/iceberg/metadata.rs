@@ -3,9 +3,27 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::error::FormatError;
 use super::manifest::SequenceNumber;
+use super::name_mapping::NameMapping;
 use super::partition::{PartitionSpec, SpecId};
 use super::schema::{Schema, SchemaId};
+use super::types::{FieldId, NestedField, PrimitiveType};
+
+mod parse;
+
+/// The branch that is the table's current state.
+pub const MAIN_BRANCH: &str = "main";
+
+/// Properties that say where a writer puts files, newest first.
+const PATH_PROPERTIES: [&str; 4] = [
+    "write.data.path",
+    "write.object-storage.path",
+    "write.folder-storage.path",
+    "write.metadata.path",
+];
+/// The property that holds the name mapping as JSON (spec, "Name Mapping Serialization").
+const NAME_MAPPING_PROPERTY: &str = "schema.name-mapping.default";
 
 /// The id of a snapshot. Any 64-bit value, negative ones too, save -1 as a table's current snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -83,3 +101,129 @@ pub enum RefKind {
     Branch,
     Tag,
 }
+
+impl TableMetadata {
+    /// The schema that the table, `main` and branches are read with.
+    ///
+    /// # Errors
+    ///
+    /// When `current_schema_id` is not among the schemas, which [`TableMetadata::parse`] refuses already.
+    pub fn current_schema(&self) -> Result<&Arc<Schema>, FormatError> {
+        self.schema(self.current_schema_id)
+    }
+
+    /// The schema with this id.
+    pub fn schema(&self, id: SchemaId) -> Result<&Arc<Schema>, FormatError> {
+        self.schemas.get(&id).ok_or_else(|| {
+            FormatError::invalid(
+                "schemas",
+                format!("the table has no schema with id {}", id.0),
+            )
+        })
+    }
+
+    /// The schema that a snapshot names, for views of snapshots, tags and times; the current one where it names none.
+    ///
+    /// # Errors
+    ///
+    /// When the snapshot names a schema that the table does not have.
+    pub fn schema_for_snapshot(&self, snapshot: &Snapshot) -> Result<Arc<Schema>, FormatError> {
+        self.schema(snapshot.schema_id.unwrap_or(self.current_schema_id))
+            .cloned()
+            .map_err(|e| e.within(format!("snapshot {}", snapshot.id.0)))
+    }
+
+    /// The snapshot with this id.
+    pub fn snapshot(&self, id: SnapshotId) -> Result<&Arc<Snapshot>, FormatError> {
+        self.snapshots.get(&id).ok_or_else(|| {
+            FormatError::invalid(
+                "snapshots",
+                format!("the table has no snapshot with id {}", id.0),
+            )
+        })
+    }
+
+    /// The snapshot that `main` was at, at a time in milliseconds since the epoch, by the snapshot log.
+    ///
+    /// # Errors
+    ///
+    /// When the log is missing, or has nothing so early.
+    pub fn snapshot_at(&self, timestamp_ms: i64) -> Result<SnapshotId, FormatError> {
+        // The log's order is not that of time. Of two entries at one time the later one in the log is the state.
+        let entry = self
+            .snapshot_log
+            .iter()
+            .filter(|entry| entry.timestamp_ms <= timestamp_ms)
+            .max_by_key(|entry| entry.timestamp_ms);
+        entry.map(|entry| entry.snapshot_id).ok_or_else(|| {
+            let earliest = self
+                .snapshot_log
+                .iter()
+                .map(|entry| entry.timestamp_ms)
+                .min();
+            let reason = match earliest {
+                Some(earliest) => format!(
+                    "nothing at or before {timestamp_ms} ms; the earliest is at {earliest} ms"
+                ),
+                None => "the table has none, so no time can be looked up".to_owned(),
+            };
+            FormatError::invalid("snapshot-log", reason)
+        })
+    }
+
+    /// The mapping from column names to field ids for data files without ids (`schema.name-mapping.default`).
+    pub fn name_mapping(&self) -> Result<Option<NameMapping>, FormatError> {
+        let Some(text) = self.properties.get(NAME_MAPPING_PROPERTY) else {
+            return Ok(None);
+        };
+        NameMapping::parse(text)
+            .map(Some)
+            .map_err(|e| e.within(format!("property {NAME_MAPPING_PROPERTY}")))
+    }
+
+    /// The field with this id in the current schema, or else in the newest schema that has it: the definition of a
+    /// column that was dropped.
+    pub fn field_by_id_any_schema(&self, id: FieldId) -> Option<&Arc<NestedField>> {
+        let current = self.schemas.get(&self.current_schema_id);
+        current
+            .into_iter()
+            .chain(self.schemas.values().rev())
+            .find_map(|schema| schema.field_by_id(id))
+    }
+
+    /// Where the table's properties say that its files are written, if they do.
+    pub fn data_paths(&self) -> Vec<&str> {
+        PATH_PROPERTIES
+            .iter()
+            .filter_map(|name| self.properties.get(*name))
+            .map(String::as_str)
+            .collect()
+    }
+
+    /// The partition spec with this id.
+    pub fn partition_spec(&self, id: SpecId) -> Result<&Arc<PartitionSpec>, FormatError> {
+        self.partition_specs.get(&id).ok_or_else(|| {
+            FormatError::invalid(
+                "partition-specs",
+                format!("the table has no partition spec with id {}", id.0),
+            )
+        })
+    }
+
+    /// The type of each field of a spec, in its order: what the transform makes of its source column, as the newest
+    /// schema that has the column types it. `None` where the transform is unknown or the column is in no schema.
+    pub fn partition_type(&self, spec: &PartitionSpec) -> Vec<Option<PrimitiveType>> {
+        let result_type = |field: &super::partition::PartitionField| {
+            let [source] = field.source_ids.as_slice() else {
+                return None;
+            };
+            field
+                .transform
+                .result_type(self.field_by_id_any_schema(*source)?.ty.as_primitive()?)
+        };
+        spec.fields.iter().map(result_type).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;
