@@ -10,9 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
 
-use super::manifest::{
-    ManifestContent, ManifestFile, parse_manifest, parse_manifest_list,
-};
+use super::manifest::{ManifestContent, ManifestFile, parse_manifest, parse_manifest_list};
 use super::metadata::{RefKind, Snapshot, SnapshotManifests, TableMetadata};
 use super::schema::Schema;
 
@@ -21,7 +19,10 @@ fn corpus() -> Option<PathBuf> {
     let path = std::env::var_os("BERGFS_CORPUS").map_or_else(beside, PathBuf::from);
     let there = path.join("MAPS.json").is_file();
     if !there {
-        eprintln!("SKIPPED: no corpus of tables at {} (set BERGFS_CORPUS)", path.display());
+        eprintln!(
+            "SKIPPED: no corpus of tables at {} (set BERGFS_CORPUS)",
+            path.display()
+        );
     }
     there.then_some(path)
 }
@@ -33,7 +34,10 @@ fn files_by_name(dir: &Path, found: &mut HashMap<String, PathBuf>) {
         if path.is_dir() {
             files_by_name(&path, found);
         } else {
-            found.insert(path.file_name().unwrap().to_string_lossy().into_owned(), path);
+            found.insert(
+                path.file_name().unwrap().to_string_lossy().into_owned(),
+                path,
+            );
         }
     }
 }
@@ -50,7 +54,8 @@ struct Table {
 }
 
 fn tables(corpus: &Path) -> Vec<Table> {
-    let maps: Json = serde_json::from_slice(&std::fs::read(corpus.join("MAPS.json")).unwrap()).unwrap();
+    let maps: Json =
+        serde_json::from_slice(&std::fs::read(corpus.join("MAPS.json")).unwrap()).unwrap();
     let mut tables = Vec::new();
     for (name, map) in maps.as_object().unwrap() {
         let dir = corpus.join(name);
@@ -66,7 +71,12 @@ fn tables(corpus: &Path) -> Vec<Table> {
         };
         let mut files = HashMap::new();
         files_by_name(&dir, &mut files);
-        tables.push(Table { name: name.clone(), files, metadata, expected });
+        tables.push(Table {
+            name: name.clone(),
+            files,
+            metadata,
+            expected,
+        });
     }
     tables
 }
@@ -80,11 +90,15 @@ impl Table {
     fn manifests(&self, snapshot: &Snapshot) -> Option<Vec<ManifestFile>> {
         match &snapshot.manifests {
             SnapshotManifests::List(path) => Some(
-                parse_manifest_list(&self.read(path)?).unwrap_or_else(|e| panic!("{} {path}: {e}", self.name)),
+                parse_manifest_list(&self.read(path)?)
+                    .unwrap_or_else(|e| panic!("{} {path}: {e}", self.name)),
             ),
-            SnapshotManifests::Inline(paths) => {
-                Some(paths.iter().map(|path| ManifestFile::inline(path, snapshot)).collect())
-            }
+            SnapshotManifests::Inline(paths) => Some(
+                paths
+                    .iter()
+                    .map(|path| ManifestFile::inline(path, snapshot))
+                    .collect(),
+            ),
         }
     }
 
@@ -95,13 +109,31 @@ impl Table {
             let bytes = self.read(&manifest.path)?;
             let entries = parse_manifest(&bytes, &manifest, &self.metadata)
                 .unwrap_or_else(|e| panic!("{} {}: {e}", self.name, manifest.path));
-            let live = manifest.added_files_count.zip(manifest.existing_files_count).map(|(a, e)| a + e);
+            let live = manifest
+                .added_files_count
+                .zip(manifest.existing_files_count)
+                .map(|(a, e)| a + e);
             // Some Impala tables were edited by hand, counts of the manifest list left as they were.
-            if let Some(live) = live.filter(|_| !self.name.starts_with("impala/iceberg_v2_null_delete_record")) {
-                assert_eq!(entries.len() as u64, live, "{} {}: live entries", self.name, manifest.path);
+            if let Some(live) = live.filter(|_| {
+                !self
+                    .name
+                    .starts_with("impala/iceberg_v2_null_delete_record")
+            }) {
+                assert_eq!(
+                    entries.len() as u64,
+                    live,
+                    "{} {}: live entries",
+                    self.name,
+                    manifest.path
+                );
             }
             match manifest.content {
-                ManifestContent::Data => rows += entries.iter().map(|entry| entry.file.record_count).sum::<u64>(),
+                ManifestContent::Data => {
+                    rows += entries
+                        .iter()
+                        .map(|entry| entry.file.record_count)
+                        .sum::<u64>()
+                }
                 ManifestContent::Deletes => deletes |= !entries.is_empty(),
             }
         }
@@ -125,10 +157,17 @@ fn corpus_every_snapshot_has_the_rows_that_the_reference_counts() {
                 absent += 1;
                 continue;
             };
-            let Some(count) = expected.get(&snapshot.id.0.to_string()) else { continue };
+            let Some(count) = expected.get(&snapshot.id.0.to_string()) else {
+                continue;
+            };
             if deletes {
                 with_deletes += 1;
-                assert!(rows >= *count, "{} {:?}: {rows} rows, reference {count}", table.name, snapshot.id);
+                assert!(
+                    rows >= *count,
+                    "{} {:?}: {rows} rows, reference {count}",
+                    table.name,
+                    snapshot.id
+                );
             } else {
                 compared += 1;
                 assert_eq!(rows, *count, "{} {:?}", table.name, snapshot.id);
@@ -142,24 +181,55 @@ fn corpus_every_snapshot_has_the_rows_that_the_reference_counts() {
 fn corpus_current_snapshot_refs_and_schema_are_those_the_reference_reads() {
     let Some(corpus) = corpus() else { return };
     for table in tables(&corpus) {
-        let Some(expected) = table.expected.as_ref().filter(|json| json.get("schema").is_some()) else { continue };
+        let Some(expected) = table
+            .expected
+            .as_ref()
+            .filter(|json| json.get("schema").is_some())
+        else {
+            continue;
+        };
         let metadata = &table.metadata;
         let current = metadata.current_snapshot_id.map(|id| id.0.to_string());
-        assert_eq!(expected["currentSnapshot"].as_str(), current.as_deref(), "{}", table.name);
-        assert_eq!(expected["formatVersion"], metadata.format_version, "{}", table.name);
+        assert_eq!(
+            expected["currentSnapshot"].as_str(),
+            current.as_deref(),
+            "{}",
+            table.name
+        );
+        assert_eq!(
+            expected["formatVersion"], metadata.format_version,
+            "{}",
+            table.name
+        );
         let refs: HashMap<String, String> = metadata
             .refs
             .iter()
             .map(|(name, target)| {
-                let kind = if target.kind == RefKind::Branch { "BRANCH" } else { "TAG" };
+                let kind = if target.kind == RefKind::Branch {
+                    "BRANCH"
+                } else {
+                    "TAG"
+                };
                 (name.clone(), format!("{}/{kind}", target.snapshot_id.0))
             })
             .collect();
-        let expected_refs: HashMap<String, String> = serde_json::from_value(expected["refs"].clone()).unwrap();
+        let expected_refs: HashMap<String, String> =
+            serde_json::from_value(expected["refs"].clone()).unwrap();
         assert_eq!(refs, expected_refs, "{}", table.name);
-        let schema = Schema::from_json(&expected["schema"]).unwrap_or_else(|e| panic!("{}: {e}", table.name));
-        assert_eq!(**metadata.current_schema().unwrap(), schema, "{}", table.name);
-        assert_eq!(Schema::from_json(&schema.to_json()).unwrap(), schema, "{}: JSON round trip", table.name);
+        let schema = Schema::from_json(&expected["schema"])
+            .unwrap_or_else(|e| panic!("{}: {e}", table.name));
+        assert_eq!(
+            **metadata.current_schema().unwrap(),
+            schema,
+            "{}",
+            table.name
+        );
+        assert_eq!(
+            Schema::from_json(&schema.to_json()).unwrap(),
+            schema,
+            "{}: JSON round trip",
+            table.name
+        );
     }
 }
 
@@ -182,5 +252,9 @@ fn corpus_every_metadata_file_is_read() {
             }
         }
     }
-    eprintln!("{read} read, {} refused:\n{}", refused.len(), refused.join("\n"));
+    eprintln!(
+        "{read} read, {} refused:\n{}",
+        refused.len(),
+        refused.join("\n")
+    );
 }

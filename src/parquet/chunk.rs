@@ -55,8 +55,15 @@ impl GroupRows<'_> {
 
     /// The last row that is left, relative to the row group.
     pub fn last_row(&self) -> Option<u64> {
-        let mut deleted = self.deleted.iter().rev().map(|row| u64::from(*row)).peekable();
-        (0..self.source_rows()).rev().find(|row| deleted.next_if_eq(row).is_none())
+        let mut deleted = self
+            .deleted
+            .iter()
+            .rev()
+            .map(|row| u64::from(*row))
+            .peekable();
+        (0..self.source_rows())
+            .rev()
+            .find(|row| deleted.next_if_eq(row).is_none())
     }
 
     /// The source column that can be served as it is for a leaf, if there is one.
@@ -67,10 +74,14 @@ impl GroupRows<'_> {
         let leaf = self.part.leaves.get(leaf)?;
         match &leaf.plan {
             LeafPlan::Stored { column, .. } => leaf.stored?.identical.then_some(*column),
-            LeafPlan::RowId { first: Some(_), stored: Some(column) }
-            | LeafPlan::LastUpdated { inherited: Some(_), stored: Some(column) } => {
-                lineage_is_complete(&self.part.opened, self.group, *column).then_some(*column)
+            LeafPlan::RowId {
+                first: Some(_),
+                stored: Some(column),
             }
+            | LeafPlan::LastUpdated {
+                inherited: Some(_),
+                stored: Some(column),
+            } => lineage_is_complete(&self.part.opened, self.group, *column).then_some(*column),
             _ => None,
         }
     }
@@ -87,7 +98,10 @@ impl GroupRows<'_> {
         }
         if let Some(column) = self.source_column(leaf) {
             let range = self.part.chunk_range(self.group, column)?;
-            return Ok(SlotContent::Source { offset: range.start, len: range.end - range.start });
+            return Ok(SlotContent::Source {
+                offset: range.start,
+                len: range.end - range.start,
+            });
         }
         self.made(view, leaf, target).map(SlotContent::Made)
     }
@@ -104,7 +118,10 @@ impl GroupRows<'_> {
         };
         let key = CacheKey {
             kind: "chunk",
-            id: format!("{} {} {leaf} {:x}", self.part.cache_id, self.group, part_leaf.cache_id),
+            id: format!(
+                "{} {} {leaf} {:x}",
+                self.part.cache_id, self.group, part_leaf.cache_id
+            ),
         };
         view.cache.get_or_make(key, || {
             let chunk = self.make(view, leaf, target)?;
@@ -136,8 +153,11 @@ impl GroupRows<'_> {
                 };
                 counters.chunks_transcoded.add(1);
                 let (bytes, codec) = self.read(*column)?;
-                let wanted =
-                    Wanted { max_def: target.max_def, def_map, conversion: stored.conversion };
+                let wanted = Wanted {
+                    max_def: target.max_def,
+                    def_map,
+                    conversion: stored.conversion,
+                };
                 let chunk = self.stored(&bytes, codec, *column)?;
                 transcode::transcode(chunk, wanted, counters).map_err(in_column)
             }
@@ -148,30 +168,46 @@ impl GroupRows<'_> {
                 };
                 synth::constant(target, &missing.entries, &parents).map_err(misfit)
             }
-            LeafPlan::RowId { first: None, .. } | LeafPlan::LastUpdated { inherited: None, .. } => {
+            LeafPlan::RowId { first: None, .. }
+            | LeafPlan::LastUpdated {
+                inherited: None, ..
+            } => {
                 let entries = [synth::null_entry(0)];
                 synth::constant(target, &entries, &Parents::Rows(self.rows())).map_err(misfit)
             }
-            LeafPlan::RowId { first: Some(first), stored: Some(column) } => {
+            LeafPlan::RowId {
+                first: Some(first),
+                stored: Some(column),
+            } => {
                 counters.chunks_transcoded.add(1);
                 let first = first.saturating_add_unsigned(first_row);
                 let ids = self.positions().map(|p| first.saturating_add_unsigned(p));
                 let values = self.coalesce(view, *column, ids, target)?;
                 synth::longs(target, &values).map_err(misfit)
             }
-            LeafPlan::RowId { first: Some(first), stored: None } => {
+            LeafPlan::RowId {
+                first: Some(first),
+                stored: None,
+            } => {
                 let first = first.saturating_add_unsigned(first_row);
-                let ids: Vec<Option<i64>> =
-                    self.positions().map(|p| Some(first.saturating_add_unsigned(p))).collect();
+                let ids: Vec<Option<i64>> = self
+                    .positions()
+                    .map(|p| Some(first.saturating_add_unsigned(p)))
+                    .collect();
                 synth::longs(target, &ids).map_err(misfit)
             }
-            LeafPlan::LastUpdated { inherited: Some(inherited), stored: Some(column) } => {
+            LeafPlan::LastUpdated {
+                inherited: Some(inherited),
+                stored: Some(column),
+            } => {
                 counters.chunks_transcoded.add(1);
-                let values =
-                    self.coalesce(view, *column, std::iter::repeat(*inherited), target)?;
+                let values = self.coalesce(view, *column, std::iter::repeat(*inherited), target)?;
                 synth::longs(target, &values).map_err(misfit)
             }
-            LeafPlan::LastUpdated { inherited: Some(inherited), stored: None } => {
+            LeafPlan::LastUpdated {
+                inherited: Some(inherited),
+                stored: None,
+            } => {
                 let missing = MissingLeaf {
                     guide: None,
                     entries: vec![synth::long_entry(*inherited)],
@@ -206,9 +242,15 @@ impl GroupRows<'_> {
         let (bytes, codec) = self.read(column)?;
         let chunk = self.stored(&bytes, codec, column)?;
         let stored = transcode::longs(chunk, view.storage.counters()).map_err(|error| {
-            error.in_column(&target.path.join(".")).in_file(self.part.path())
+            error
+                .in_column(&target.path.join("."))
+                .in_file(self.part.path())
         })?;
-        Ok(stored.into_iter().zip(inherited).map(|(s, i)| s.or(Some(i))).collect())
+        Ok(stored
+            .into_iter()
+            .zip(inherited)
+            .map(|(s, i)| s.or(Some(i)))
+            .collect())
     }
 
     fn parents(&self, view: &View, guide: &Guide) -> Result<Vec<synth::Parent>, ParquetError> {
@@ -221,7 +263,11 @@ impl GroupRows<'_> {
 
     fn read(&self, column: usize) -> Result<(Bytes, Codec), ParquetError> {
         let range = self.part.chunk_range(self.group, column)?;
-        let bytes = self.part.opened.file.read_range(range.start, range.end - range.start)?;
+        let bytes = self
+            .part
+            .opened
+            .file
+            .read_range(range.start, range.end - range.start)?;
         Ok((bytes, self.part.chunk(self.group, column)?.codec))
     }
 
@@ -242,6 +288,7 @@ impl GroupRows<'_> {
             physical: leaf.physical,
             max_def: node.max_def,
             max_rep: node.max_rep,
+            values: u64::try_from(self.part.chunk(self.group, column)?.num_values).unwrap_or(0),
             rows: self.source_rows(),
             deleted: self.deleted,
         })

@@ -81,8 +81,9 @@ impl Conversion {
             })?,
             Conversion::DateTo { per_day } => each(values, |v: [u8; 4]| {
                 let days = i64::from(i32::from_le_bytes(v));
-                let units =
-                    days.checked_mul(per_day).ok_or("a date beyond the range of timestamps")?;
+                let units = days
+                    .checked_mul(per_day)
+                    .ok_or("a date beyond the range of timestamps")?;
                 out.extend(units.to_le_bytes());
                 Ok(())
             })?,
@@ -170,7 +171,9 @@ fn unscaled(bytes: &[u8]) -> Result<i128, String> {
     let negative = bytes.first().is_some_and(|b| b & 0x80 != 0);
     Ok(bytes
         .iter()
-        .fold(if negative { -1 } else { 0 }, |value, byte| (value << 8) | i128::from(*byte)))
+        .fold(if negative { -1 } else { 0 }, |value, byte| {
+            (value << 8) | i128::from(*byte)
+        }))
 }
 
 fn push_fixed(value: i128, width: u32, out: &mut Vec<u8>) -> Result<(), String> {

@@ -21,8 +21,8 @@ use super::thrift::{varint, varint_len, write_varint, zigzag};
 mod byte_array;
 
 pub use byte_array::{
-    PrefixSuffix, byte_array_bound, decode_lengths, decode_prefix_suffix, encode_prefix_suffix,
-    filter_byte_array, lengths_to_plain,
+    PrefixSuffix, byte_array_bound, byte_arrays_to_fixed, decode_lengths, decode_prefix_suffix,
+    encode_prefix_suffix, filter_byte_array, lengths_to_plain,
 };
 
 const WHAT: &str = "delta-encoded integers";

@@ -12,7 +12,7 @@ use crate::iceberg::schema::reserved;
 use crate::iceberg::types::{FieldId, NestedField, PrimitiveType, StructType, Type};
 use crate::iceberg::value::Value;
 use crate::rows::file_schema::NodeId;
-use crate::rows::projection::{FieldSource, promote};
+use crate::rows::projection::FieldSource;
 
 /// A column beside the schema's own.
 #[derive(Clone, Debug)]
@@ -95,11 +95,21 @@ impl ExtraColumn {
 }
 
 fn column(id: FieldId, name: &str, ty: Type, kind: Kind) -> ExtraColumn {
-    ExtraColumn { field: Arc::new(field(id, name, ty)), kind }
+    ExtraColumn {
+        field: Arc::new(field(id, name, ty)),
+        kind,
+    }
 }
 
 fn field(id: FieldId, name: &str, ty: Type) -> NestedField {
-    NestedField { id, name: name.to_owned(), required: false, ty, doc: None, initial_default: None }
+    NestedField {
+        id,
+        name: name.to_owned(),
+        required: false,
+        ty,
+        doc: None,
+        initial_default: None,
+    }
 }
 
 /// `_partition`: a struct of the fields of all the table's specs. Its children have no ids: a partition field's id may
@@ -123,13 +133,18 @@ fn partition_column(metadata: &TableMetadata) -> Option<ExtraColumn> {
         .collect();
     let kinds = fields.into_iter().map(|(id, (_, ty))| (id, ty)).collect();
     let ty = Type::Struct(StructType { fields: children });
-    Some(column(reserved::PARTITION, "_partition", ty, Kind::Partition(kinds)))
+    Some(column(
+        reserved::PARTITION,
+        "_partition",
+        ty,
+        Kind::Partition(kinds),
+    ))
 }
 
 fn partition_value(partition: &PartitionTuple, fields: &[(FieldId, PrimitiveType)]) -> Value {
     let value = |(id, ty): &(FieldId, PrimitiveType)| {
         let (_, value) = partition.fields.iter().find(|(field, _)| field == id)?;
-        promote(value.as_ref()?, ty)
+        value.as_ref()?.promote(ty)
     };
     Value::Struct(fields.iter().map(value).collect())
 }
@@ -137,7 +152,12 @@ fn partition_value(partition: &PartitionTuple, fields: &[(FieldId, PrimitiveType
 /// Whether a stored lineage column can be served as it is where no row was dropped: optional, and without a null.
 pub fn lineage_is_complete(opened: &OpenedFile, group: usize, column: usize) -> bool {
     let optional = leaf_node(&opened.footer, column).is_some_and(|node| node.max_def == 1);
-    let chunk = opened.footer.metadata.row_groups.get(group).and_then(|g| g.columns.get(column));
+    let chunk = opened
+        .footer
+        .metadata
+        .row_groups
+        .get(group)
+        .and_then(|g| g.columns.get(column));
     let nulls = chunk.and_then(|c| c.statistics.as_ref()?.null_count);
     optional && nulls == Some(0)
 }

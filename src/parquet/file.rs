@@ -43,7 +43,12 @@ impl ParquetFile {
             .map(|opened| Part::new(view, opened, &target, &columns))
             .collect::<Result<Vec<_>, _>>()?;
         let layout = Layout::new(&parts, &target)?;
-        let input = FooterInput { view, target: &target, parts: &parts, layout: &layout };
+        let input = FooterInput {
+            view,
+            target: &target,
+            parts: &parts,
+            layout: &layout,
+        };
         let len = layout.end + input.len_bound()?;
         Ok(ParquetFile {
             view: Arc::clone(view),
@@ -91,7 +96,10 @@ impl ParquetFile {
         }
         let index = self.layout.segment_at(at);
         match self.layout.segments.get(index) {
-            Some(segment) => (segment.offset + segment.len, Piece::Segment(index, *segment)),
+            Some(segment) => (
+                segment.offset + segment.len,
+                Piece::Segment(index, *segment),
+            ),
             None => (self.len, Piece::Tail),
         }
     }
@@ -117,7 +125,11 @@ impl ParquetFile {
                     }
                     SegmentBytes::Slot => {
                         let deleted = self.deleted_rows(part, group)?;
-                        let rows = GroupRows { part, group, deleted: &deleted };
+                        let rows = GroupRows {
+                            part,
+                            group,
+                            deleted: &deleted,
+                        };
                         self.fill_slot(rows, leaf, segment, inside, out)?;
                     }
                 }
@@ -149,7 +161,10 @@ impl ParquetFile {
             }
             SlotContent::Made(chunk) => {
                 let chunk_len = chunk.bytes.len() as u64;
-                let rest = segment.len.checked_sub(chunk_len).and_then(|r| usize::try_from(r).ok());
+                let rest = segment
+                    .len
+                    .checked_sub(chunk_len)
+                    .and_then(|r| usize::try_from(r).ok());
                 let filler = rest.and_then(filler).ok_or_else(|| {
                     let column = target.path.join(".");
                     part.corrupt(format!(
@@ -204,7 +219,10 @@ impl ParquetFile {
 
     fn oversized(&self) -> ParquetError {
         let path = self.parts.first().map_or("", |part| part.path()).to_owned();
-        ParquetError::Corrupt { path, reason: "a footer larger than its tail".to_owned() }
+        ParquetError::Corrupt {
+            path,
+            reason: "a footer larger than its tail".to_owned(),
+        }
     }
 
     /// Rows of a row group that are gone, ascending, relative to its first.

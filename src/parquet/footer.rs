@@ -40,7 +40,9 @@ impl FooterInput<'_> {
     pub fn len_bound(&self) -> Result<u64, ParquetError> {
         let mut groups = Vec::with_capacity(self.layout.groups.len());
         for (index, place) in self.layout.groups.iter().enumerate() {
-            let Some(part) = self.parts.get(place.part) else { continue };
+            let Some(part) = self.parts.get(place.part) else {
+                continue;
+            };
             let rows = part.rows(place.group);
             let rows = rows.end - rows.start;
             let columns = self.columns(index, part, |leaf, part_leaf, target, segment| {
@@ -61,9 +63,15 @@ impl FooterInput<'_> {
     ) -> Result<Vec<u8>, ParquetError> {
         let mut groups = Vec::with_capacity(self.layout.groups.len());
         for (index, place) in self.layout.groups.iter().enumerate() {
-            let Some(part) = self.parts.get(place.part) else { continue };
+            let Some(part) = self.parts.get(place.part) else {
+                continue;
+            };
             let deleted = deleted(part, place.group)?;
-            let rows = GroupRows { part, group: place.group, deleted: &deleted };
+            let rows = GroupRows {
+                part,
+                group: place.group,
+                deleted: &deleted,
+            };
             if rows.rows() == 0 {
                 continue;
             }
@@ -106,11 +114,15 @@ impl FooterInput<'_> {
     }
 
     fn file(&self, row_groups: Vec<RowGroup>) -> FileMetaData {
-        let mut key_value_metadata =
-            vec![("iceberg.schema".to_owned(), Some(self.view.schema.to_json().to_string()))];
+        let mut key_value_metadata = vec![(
+            "iceberg.schema".to_owned(),
+            Some(self.view.schema.to_json().to_string()),
+        )];
         if let Some(snapshot) = self.view.snapshot {
-            key_value_metadata
-                .push(("iceberg.snapshot-id".to_owned(), Some(snapshot.0.to_string())));
+            key_value_metadata.push((
+                "iceberg.snapshot-id".to_owned(),
+                Some(snapshot.0.to_string()),
+            ));
         }
         let schema: Vec<SchemaElement> = self.target.elements();
         FileMetaData {
@@ -164,7 +176,9 @@ impl FooterInput<'_> {
                 };
                 entry.statistics = after(source.statistics.as_ref(), change);
             }
-            (LeafPlan::Missing(missing), _) if missing.guide.is_none() && missing.entries.len() == 1 => {
+            (LeafPlan::Missing(missing), _)
+                if missing.guide.is_none() && missing.entries.len() == 1 =>
+            {
                 if let [only] = missing.entries.as_slice() {
                     constant_entry(&mut entry, only.value.as_ref(), rows, target, segment)?;
                 }
@@ -177,21 +191,44 @@ impl FooterInput<'_> {
                     place_dictionary(&mut entry, segment, len);
                 }
             }
-            (LeafPlan::LastUpdated { inherited: Some(value), stored: None }, _) => {
+            (
+                LeafPlan::LastUpdated {
+                    inherited: Some(value),
+                    stored: None,
+                },
+                _,
+            ) => {
                 let value = synth::long_entry(*value).value;
                 constant_entry(&mut entry, value.as_ref(), rows, target, segment)?;
             }
-            (LeafPlan::RowId { first: None, .. } | LeafPlan::LastUpdated { inherited: None, .. }, _) => {
+            (
+                LeafPlan::RowId { first: None, .. }
+                | LeafPlan::LastUpdated {
+                    inherited: None, ..
+                },
+                _,
+            ) => {
                 constant_entry(&mut entry, None, rows, target, segment)?;
             }
-            (LeafPlan::RowId { first, stored: None }, _) => {
-                let first = first.unwrap_or(0).saturating_add_unsigned(rows.part.rows(rows.group).start);
+            (
+                LeafPlan::RowId {
+                    first,
+                    stored: None,
+                },
+                _,
+            ) => {
+                let first = first
+                    .unwrap_or(0)
+                    .saturating_add_unsigned(rows.part.rows(rows.group).start);
                 position_entry(&mut entry, first, rows);
             }
             (LeafPlan::Position, _) => {
                 position_entry(&mut entry, signed(rows.part.rows(rows.group).start), rows);
             }
-            (LeafPlan::RowId { .. } | LeafPlan::LastUpdated { .. } | LeafPlan::Stored { .. }, _) => {
+            (
+                LeafPlan::RowId { .. } | LeafPlan::LastUpdated { .. } | LeafPlan::Stored { .. },
+                _,
+            ) => {
                 entry.encodings = vec![Encoding::Rle, Encoding::DeltaBinaryPacked];
             }
         }
@@ -208,9 +245,15 @@ impl FooterInput<'_> {
         target: &TargetLeaf,
         segment: &Segment,
     ) -> Result<ColumnChunk, ParquetError> {
-        let rows = GroupRows { part, group, deleted: &[] };
+        let rows = GroupRows {
+            part,
+            group,
+            deleted: &[],
+        };
         let source = match rows.source_column(leaf) {
-            Some(column) => Some(source_chunk(part, group, column, part_leaf, target, segment)?),
+            Some(column) => Some(source_chunk(
+                part, group, column, part_leaf, target, segment,
+            )?),
             None => None,
         };
         if let (Some(source), SegmentBytes::Source { .. }) = (&source, segment.bytes) {
@@ -240,20 +283,28 @@ impl FooterInput<'_> {
                 entry.num_values = chunk.num_values;
                 let longest = chunk.statistics.as_ref().map(|s| {
                     let len = |b: &Option<Box<[u8]>>| b.as_ref().map_or(0, |b| b.len());
-                    len(&s.min_value).max(len(&s.max_value)).max(len(&s.min)).max(len(&s.max))
+                    len(&s.min_value)
+                        .max(len(&s.max_value))
+                        .max(len(&s.min))
+                        .max(len(&s.max))
                 });
                 bound_len(longest);
             }
             LeafPlan::Missing(missing) => {
                 if let Some(guide) = &missing.guide {
                     let entries = missing.entries.len() as i64;
-                    entry.num_values = part.chunk(group, guide.column)?.num_values.saturating_mul(entries);
+                    entry.num_values = part
+                        .chunk(group, guide.column)?
+                        .num_values
+                        .saturating_mul(entries);
                 } else {
                     let entries = missing.entries.len() as i64;
                     entry.num_values = entry.num_values.saturating_mul(entries);
                 }
                 let longest = missing.entries.iter().filter_map(|e| e.value.as_ref());
-                let longest = longest.filter_map(|v| synth::plain_value(v, target).ok()).map(|v| v.len());
+                let longest = longest
+                    .filter_map(|v| synth::plain_value(v, target).ok())
+                    .map(|v| v.len());
                 bound_len(longest.max());
             }
             _ => bound_len(None),
@@ -262,8 +313,9 @@ impl FooterInput<'_> {
         if let Some(source) = source {
             entry.encodings.extend(source.encodings);
             entry.encoding_stats = source.encoding_stats;
-            entry.total_uncompressed_size =
-                entry.total_uncompressed_size.max(source.total_uncompressed_size);
+            entry.total_uncompressed_size = entry
+                .total_uncompressed_size
+                .max(source.total_uncompressed_size);
             if let (Some(ours), Some(theirs)) = (&mut entry.statistics, source.statistics) {
                 ours.min = theirs.min;
                 ours.max = theirs.max;
@@ -285,7 +337,9 @@ impl FooterInput<'_> {
         let len = HEADER_READ.min(range.end - range.start);
         let bytes = part.opened.file.read_range(range.start, len)?;
         let (header, _) = PageHeader::parse(&bytes).map_err(|e| e.in_file(part.path()))?;
-        let Page::Dictionary { num_values, .. } = header.page else { return Ok(None) };
+        let Page::Dictionary { num_values, .. } = header.page else {
+            return Ok(None);
+        };
         let size = match widths {
             None => u64::from(header.uncompressed_size),
             Some((_, to)) => u64::from(num_values) * u64::from(to),
@@ -326,7 +380,6 @@ fn source_chunk(
         file_offset: 0,
         encrypted: false,
         physical: target.physical,
-        path_in_schema: target.path.clone(),
         data_page_offset: moved(source.data_page_offset)
             .ok_or_else(|| part.corrupt("data pages before their chunk".to_owned()))?,
         dictionary_page_offset: source.dictionary_page_offset.and_then(moved),
@@ -348,7 +401,6 @@ fn slot_chunk(target: &TargetLeaf, segment: &Segment) -> ColumnChunk {
         encrypted: false,
         physical: target.physical,
         encodings: vec![Encoding::Plain, Encoding::Rle],
-        path_in_schema: target.path.clone(),
         codec: Codec::Uncompressed,
         num_values: 0,
         total_uncompressed_size: signed(segment.len),
@@ -380,14 +432,21 @@ fn constant_entry(
     segment: &Segment,
 ) -> Result<(), ParquetError> {
     let Some(value) = value else {
-        let nulls = Statistics { null_count: Some(signed(rows.rows())), ..Statistics::default() };
+        let nulls = Statistics {
+            null_count: Some(signed(rows.rows())),
+            ..Statistics::default()
+        };
         entry.statistics = Some(nulls);
         return Ok(());
     };
     let plain = synth::plain_value(value, target).map_err(|reason| rows.part.corrupt(reason))?;
     if target.physical != Physical::Boolean {
         entry.encodings = vec![Encoding::Plain, Encoding::Rle, Encoding::RleDictionary];
-        place_dictionary(entry, segment, Some(dictionary_page_len(1, plain.len()) as u64));
+        place_dictionary(
+            entry,
+            segment,
+            Some(dictionary_page_len(1, plain.len()) as u64),
+        );
     }
     // Bounds of byte arrays stand without their length.
     let bound: Box<[u8]> = match target.physical {

@@ -78,10 +78,19 @@ impl Layout {
                     continue;
                 }
                 layout.groups.push(Group { part: index, group });
-                let state = GroupState { part, group, rows: rows.end - rows.start, deleted };
+                let state = GroupState {
+                    part,
+                    group,
+                    rows: rows.end - rows.start,
+                    deleted,
+                };
                 for (leaf, target_leaf) in target.leaves.iter().enumerate() {
                     let (len, bytes) = state.span(leaf, target_leaf)?;
-                    layout.segments.push(Segment { offset: layout.end, len, bytes });
+                    layout.segments.push(Segment {
+                        offset: layout.end,
+                        len,
+                        bytes,
+                    });
                     layout.end = layout
                         .end
                         .checked_add(len)
@@ -99,7 +108,8 @@ impl Layout {
 
     /// The index of the segment that holds a byte of the file, or of the first one behind it.
     pub fn segment_at(&self, offset: u64) -> usize {
-        self.segments.partition_point(|s| s.offset + s.len <= offset)
+        self.segments
+            .partition_point(|s| s.offset + s.len <= offset)
     }
 
     /// The row group (by its index in the layout) and leaf of a segment.
@@ -143,12 +153,24 @@ impl GroupState<'_> {
                 self.source_or_slot(*column, stored.identical, slot_len(chunk, shape))
             }
             LeafPlan::Missing(missing) => self.missing(missing, target),
-            LeafPlan::RowId { first: None, .. } | LeafPlan::LastUpdated { inherited: None, .. } => {
-                let missing = MissingLeaf { guide: None, entries: vec![synth::null_entry(0)] };
+            LeafPlan::RowId { first: None, .. }
+            | LeafPlan::LastUpdated {
+                inherited: None, ..
+            } => {
+                let missing = MissingLeaf {
+                    guide: None,
+                    entries: vec![synth::null_entry(0)],
+                };
                 self.missing(&missing, target)
             }
-            LeafPlan::RowId { stored: Some(column), .. }
-            | LeafPlan::LastUpdated { stored: Some(column), .. } => {
+            LeafPlan::RowId {
+                stored: Some(column),
+                ..
+            }
+            | LeafPlan::LastUpdated {
+                stored: Some(column),
+                ..
+            } => {
                 let complete = lineage_is_complete(&self.part.opened, self.group, *column);
                 self.source_or_slot(*column, complete, synth::longs_len_bound(self.rows) + FILL)
             }
@@ -157,9 +179,14 @@ impl GroupState<'_> {
                 let len = synth::positions_len_bound(self.rows, deleted) + FILL;
                 Ok((len, SegmentBytes::Slot))
             }
-            LeafPlan::LastUpdated { inherited: Some(value), .. } => {
-                let missing =
-                    MissingLeaf { guide: None, entries: vec![synth::long_entry(*value)] };
+            LeafPlan::LastUpdated {
+                inherited: Some(value),
+                ..
+            } => {
+                let missing = MissingLeaf {
+                    guide: None,
+                    entries: vec![synth::long_entry(*value)],
+                };
                 self.missing(&missing, target)
             }
         }
@@ -174,7 +201,12 @@ impl GroupState<'_> {
         let range = self.part.chunk_range(self.group, column)?;
         let source = range.end - range.start;
         Ok(if identical && self.untouched() {
-            (source, SegmentBytes::Source { offset: range.start })
+            (
+                source,
+                SegmentBytes::Source {
+                    offset: range.start,
+                },
+            )
         } else if identical && self.deleted == 0 {
             (slot.max(source), SegmentBytes::Slot)
         } else {
@@ -197,7 +229,11 @@ impl GroupState<'_> {
                 let rows = Parents::Rows(self.rows - self.deleted);
                 let chunk = synth::constant(target, &missing.entries, &rows)
                     .map_err(|reason| self.part.corrupt(reason))?;
-                let spare = if self.part.has_equality_deletes() { FILL } else { 0 };
+                let spare = if self.part.has_equality_deletes() {
+                    FILL
+                } else {
+                    0
+                };
                 chunk.bytes.len() as u64 + spare
             }
             (None, _) => bound(self.rows),

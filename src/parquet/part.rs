@@ -81,11 +81,7 @@ impl OpenedFile {
             });
         }
         let spec = view.metadata.partition_specs.get(&scan.file.spec_id);
-        let context = ProjectionContext::new(
-            &scan.file,
-            spec.map(|spec| &**spec),
-            mapping,
-        );
+        let context = ProjectionContext::new(&scan.file, spec.map(|spec| &**spec), mapping);
         let projection = project(&view.schema.fields.fields, &footer.schema, &context)?;
         let lineage = physical_lineage(&footer.schema, path)?;
         let position_deleted = deleted_positions(scan, &view.storage, &view.cache)?;
@@ -145,18 +141,34 @@ impl Part {
         columns: &[ExtraColumn],
     ) -> Result<Part, ParquetError> {
         let path = opened.scan.file.path.clone();
-        let corrupt = |reason: String| ParquetError::Corrupt { path: path.clone(), reason };
+        let corrupt = |reason: String| ParquetError::Corrupt {
+            path: path.clone(),
+            reason,
+        };
         let mut plans = vec![None; target.leaves.len()];
         let schema_fields = opened.projection.fields.len();
-        let (own, extra) = target.roots.split_at_checked(schema_fields).unwrap_or((&[], &[]));
-        plan_leaves(&opened.footer.schema, own, &opened.projection.fields, &mut plans)
-            .map_err(corrupt)?;
+        let (own, extra) = target
+            .roots
+            .split_at_checked(schema_fields)
+            .unwrap_or((&[], &[]));
+        plan_leaves(
+            &opened.footer.schema,
+            own,
+            &opened.projection.fields,
+            &mut plans,
+        )
+        .map_err(corrupt)?;
         for (node, column) in extra.iter().zip(columns) {
             match column.source(&opened) {
                 ExtraSource::Constant(source) => {
-                    let field = ProjectedField { field: Arc::clone(&column.field), source };
-                    let (nodes, fields) = (std::slice::from_ref(node), std::slice::from_ref(&field));
-                    plan_leaves(&opened.footer.schema, nodes, fields, &mut plans).map_err(corrupt)?;
+                    let field = ProjectedField {
+                        field: Arc::clone(&column.field),
+                        source,
+                    };
+                    let (nodes, fields) =
+                        (std::slice::from_ref(node), std::slice::from_ref(&field));
+                    plan_leaves(&opened.footer.schema, nodes, fields, &mut plans)
+                        .map_err(corrupt)?;
                 }
                 ExtraSource::Plan(plan) => {
                     if let TargetKind::Leaf(leaf) = node.kind
@@ -171,7 +183,8 @@ impl Part {
             .into_iter()
             .zip(&target.leaves)
             .map(|(plan, leaf)| {
-                let plan = plan.ok_or_else(|| format!("column {}: no source", leaf.path.join(".")))?;
+                let plan =
+                    plan.ok_or_else(|| format!("column {}: no source", leaf.path.join(".")))?;
                 part_leaf(&opened.footer, plan, leaf)
             })
             .collect::<Result<Vec<_>, String>>()
@@ -182,14 +195,30 @@ impl Part {
             row += u64::try_from(group.num_rows).unwrap_or(0);
             starts.push(row);
         }
-        let mut cache_id =
-            format!("{} {:?}", view.storage.canonical(&path), opened.file.identity());
+        let mut cache_id = format!(
+            "{} {:?}",
+            view.storage.canonical(&path),
+            opened.file.identity()
+        );
         let deletes = &opened.scan.deletes;
-        for delete in deletes.vector.iter().chain(&deletes.position).chain(&deletes.equality) {
+        for delete in deletes
+            .vector
+            .iter()
+            .chain(&deletes.position)
+            .chain(&deletes.equality)
+        {
             let offset = delete.file.content_offset.unwrap_or(0);
-            cache_id.push_str(&format!("\n{}@{offset}", view.storage.canonical(&delete.file.path)));
+            cache_id.push_str(&format!(
+                "\n{}@{offset}",
+                view.storage.canonical(&delete.file.path)
+            ));
         }
-        Ok(Part { opened, leaves, starts, cache_id: digest(&cache_id) })
+        Ok(Part {
+            opened,
+            leaves,
+            starts,
+            cache_id: digest(&cache_id),
+        })
     }
 
     /// The recorded path, for messages.
@@ -230,22 +259,24 @@ impl Part {
 
     /// An error of this file.
     pub fn corrupt(&self, reason: String) -> ParquetError {
-        ParquetError::Corrupt { path: self.path().to_owned(), reason }
+        ParquetError::Corrupt {
+            path: self.path().to_owned(),
+            reason,
+        }
     }
 }
 
-fn part_leaf(
-    footer: &SourceFooter,
-    plan: LeafPlan,
-    leaf: &TargetLeaf,
-) -> Result<PartLeaf, String> {
+fn part_leaf(footer: &SourceFooter, plan: LeafPlan, leaf: &TargetLeaf) -> Result<PartLeaf, String> {
     let stored = match &plan {
         LeafPlan::Stored { column, def_map } => {
             let node = leaf_node(footer, *column).ok_or("no such column")?;
             let physical = node.leaf.map(|l| l.physical).ok_or("not a column")?;
             let conversion = Conversion::between(physical, node.annotation, leaf)?;
             if node.max_rep != leaf.max_rep {
-                return Err(format!("column {}: its lists do not fit", leaf.path.join(".")));
+                return Err(format!(
+                    "column {}: its lists do not fit",
+                    leaf.path.join(".")
+                ));
             }
             let same_levels =
                 node.max_def == leaf.max_def && def_map.iter().zip(0u16..).all(|(a, b)| *a == b);
@@ -263,7 +294,11 @@ fn part_leaf(
     };
     let mut hasher = DefaultHasher::new();
     format!("{plan:?} {leaf:?}").hash(&mut hasher);
-    Ok(PartLeaf { plan, stored, cache_id: hasher.finish() })
+    Ok(PartLeaf {
+        plan,
+        stored,
+        cache_id: hasher.finish(),
+    })
 }
 
 /// The schema node of a leaf column.

@@ -15,7 +15,8 @@
 //! | PLAIN, dictionary indices, BYTE_STREAM_SPLIT | values are only dropped | `0` |
 //! | DELTA_BINARY_PACKED → PLAIN | | `n·width` |
 //! | DELTA_LENGTH_BYTE_ARRAY → PLAIN | a length of 4 bytes a value; the bytes are the source's | `4n` |
-//! | DELTA_BYTE_ARRAY, encoded as itself | a suffix grows only by bytes that stood in the suffix of a dropped row; lengths take at most 4 bytes and an eighth each, twice | `9n + 64P` |
+//! | DELTA_BYTE_ARRAY, encoded as itself | a suffix grows only by bytes that stood in the suffix of a dropped row; lengths take at most 4 bytes and an eighth each, twice, and the last miniblock of a page is filled up (`delta::byte_array_bound`) | `9n + 320P` |
+//! | DELTA_BYTE_ARRAY → PLAIN, for a fixed width | | `n·width` |
 //! | RLE booleans → PLAIN | | `n/8 + P` |
 //! | wider values | every value, in pages and dictionary, grows by the ratio of the widths | `S·ratio` |
 //!
@@ -27,8 +28,7 @@ use super::format::{ColumnChunk, Encoding, Page, PageHeader};
 use crate::rows::file_schema::Physical;
 
 use super::format::Encoding::{
-    DeltaBinaryPacked, DeltaByteArray, DeltaLengthByteArray, Plain,
-    PlainDictionary, Rle,
+    DeltaBinaryPacked, DeltaByteArray, DeltaLengthByteArray, Plain, PlainDictionary, Rle,
 };
 
 /// A slot always has room for this much filler (two page headers), so that any remainder can be filled.
@@ -81,7 +81,8 @@ pub fn slot_len(chunk: &ColumnChunk, shape: SlotShape) -> u64 {
         growth += match encoding {
             DeltaBinaryPacked => values.saturating_mul(width(shape)),
             DeltaLengthByteArray => 4 * values,
-            DeltaByteArray => 9 * values + 64 * pages,
+            DeltaByteArray if width(shape) > 0 => values.saturating_mul(width(shape)),
+            DeltaByteArray => 9 * values + 320 * pages.min(values),
             Rle if shape.source == Physical::Boolean => values / 8 + pages,
             _ => continue,
         };
@@ -90,7 +91,8 @@ pub fn slot_len(chunk: &ColumnChunk, shape: SlotShape) -> u64 {
     let size = match shape.widths {
         Some((from, to)) if to > from => {
             pages_grow = true;
-            size.saturating_mul(u64::from(to)).div_ceil(u64::from(from.max(1)))
+            size.saturating_mul(u64::from(to))
+                .div_ceil(u64::from(from.max(1)))
         }
         _ => size,
     };

@@ -9,14 +9,14 @@ use std::borrow::Cow;
 
 use super::DecodeError;
 use super::convert::Conversion;
-use super::format::{Codec, Encoding};
+use super::format::Codec;
 use super::keep::KeepRuns;
 use super::levels::Guide;
 use super::made::{MadeChunk, level_width};
-use super::page::{DataPage, PageKind, PageReader};
+use super::page::{self, PageParts, PageReader, RawPage};
+use super::rle;
 use super::synth::Parent;
-use super::values::filter_values;
-use super::{plain, rle};
+use super::values::{self, filter_values};
 use crate::counters::Counters;
 use crate::rows::file_schema::Physical;
 
@@ -30,6 +30,8 @@ pub struct StoredChunk<'a> {
     pub physical: Physical,
     pub max_def: u16,
     pub max_rep: u16,
+    /// Entries, nulls and list placeholders counted.
+    pub values: u64,
     /// Rows of the row group.
     pub rows: u64,
     /// Rows to leave out: ascending, each below `rows`.
@@ -53,20 +55,16 @@ pub fn transcode(
 ) -> Result<MadeChunk, DecodeError> {
     let mut out = MadeChunk::default();
     let mut rows = RowCursor::new(chunk);
-    let mut pages = PageReader::new(chunk.bytes, chunk.codec);
+    let mut pages = PageReader::new(chunk.bytes, chunk.codec, chunk.values);
     while let Some(page) = pages.next_page()? {
-        match page.kind()? {
-            PageKind::Dictionary { num_values } => {
-                let values = page.decompress()?;
-                let values = convert(wanted.conversion, &values)?;
-                out.push_dictionary(num_values, &values);
-            }
-            PageKind::Data => {
-                counters.pages_decoded.add(1);
-                let body = page.decompress()?;
-                let page = DataPage::split(&page.header, &body, chunk.max_def, chunk.max_rep)?;
-                data_page(chunk, wanted, &page, &mut rows, &mut out)?;
-            }
+        let body = page.decompress()?;
+        if page.is_dictionary() {
+            let values = convert(wanted.conversion, &body)?;
+            out.push_dictionary(page.num_values(), &values);
+        } else {
+            counters.pages_decoded.add(1);
+            let parts = page.split(&body, chunk.max_rep, chunk.max_def)?;
+            data_page(chunk, wanted, &page, &parts, &mut rows, &mut out)?;
         }
     }
     rows.finish()?;
@@ -76,34 +74,44 @@ pub fn transcode(
 fn data_page(
     chunk: StoredChunk<'_>,
     wanted: Wanted<'_>,
-    page: &DataPage<'_>,
+    page: &RawPage<'_>,
+    parts: &PageParts<'_>,
     rows: &mut RowCursor<'_>,
     out: &mut MadeChunk,
 ) -> Result<(), DecodeError> {
-    let source_width = level_width(chunk.max_def);
-    let levels = Levels::of(chunk, page)?;
-    let keep = rows.advance(page.num_values, levels.rep.as_deref())?;
+    let levels = Levels::of(parts)?;
+    let keep = rows.advance(parts.definition.count, levels.rep.as_deref())?;
     if keep.kept() == 0 {
         return Ok(());
     }
-    let kept = u32::try_from(keep.kept()).map_err(|_| DecodeError::corrupt(WHAT, "too large a page"))?;
+    let kept =
+        u32::try_from(keep.kept()).map_err(|_| DecodeError::corrupt(WHAT, "too large a page"))?;
 
     let same_levels = chunk.max_def == wanted.max_def
-        && wanted.def_map.iter().zip(0u16..).all(|(target, source)| *target == source);
-    let rep = match (&levels.rep, page.rep) {
-        (Some(_), bytes) => Some(filter_levels(bytes, level_width(chunk.max_rep), &keep)?),
-        (None, _) => None,
+        && wanted
+            .def_map
+            .iter()
+            .zip(0u16..)
+            .all(|(target, source)| *target == source);
+    let rep = match &levels.rep {
+        Some(_) => Some(filter_levels(&parts.repetition, &keep)?),
+        None => None,
     };
     let def = if wanted.max_def == 0 {
         None
     } else if same_levels {
-        Some(filter_levels(page.def, source_width, &keep)?)
+        Some(filter_levels(&parts.definition, &keep)?)
     } else {
-        Some(Cow::Owned(map_levels(chunk, wanted, page, &levels, &keep)?))
+        Some(Cow::Owned(map_levels(chunk, wanted, &levels, &keep)?))
     };
     let value_keep = levels.value_keep(chunk, &keep);
-    let (encoding, values) =
-        filter_values(page.encoding, chunk.physical, page.values, &value_keep, wanted.conversion)?;
+    let (encoding, values) = filter_values(
+        page.encoding(),
+        chunk.physical,
+        parts.values,
+        &value_keep,
+        wanted.conversion,
+    )?;
     out.push_data(kept, encoding, rep.as_deref(), def.as_deref(), &[&values]);
     Ok(())
 }
@@ -111,20 +119,27 @@ fn data_page(
 fn convert<'a>(conversion: Conversion, values: &'a [u8]) -> Result<Cow<'a, [u8]>, DecodeError> {
     match conversion {
         Conversion::None => Ok(Cow::Borrowed(values)),
-        _ => conversion.apply(values).map(Cow::Owned).map_err(|e| DecodeError::corrupt(WHAT, e)),
+        _ => conversion
+            .apply(values)
+            .map(Cow::Owned)
+            .map_err(|e| DecodeError::corrupt(WHAT, e)),
     }
 }
 
 fn filter_levels<'a>(
-    bytes: &'a [u8],
-    width: u32,
+    levels: &page::Levels<'a>,
     keep: &KeepRuns,
 ) -> Result<Cow<'a, [u8]>, DecodeError> {
-    if keep.is_all() {
-        return Ok(Cow::Borrowed(bytes));
+    if levels.bit_packed {
+        return Err(DecodeError::unsupported(
+            "levels in the deprecated encoding BIT_PACKED",
+        ));
     }
-    let mut out = Vec::with_capacity(bytes.len());
-    rle::filter(bytes, width as u8, keep, &mut out)?;
+    if keep.is_all() {
+        return Ok(Cow::Borrowed(levels.bytes));
+    }
+    let mut out = Vec::with_capacity(levels.bytes.len());
+    rle::filter(levels.bytes, levels.width(), keep, &mut out)?;
     Ok(Cow::Owned(out))
 }
 
@@ -132,7 +147,6 @@ fn filter_levels<'a>(
 fn map_levels(
     chunk: StoredChunk<'_>,
     wanted: Wanted<'_>,
-    page: &DataPage<'_>,
     levels: &Levels,
     keep: &KeepRuns,
 ) -> Result<Vec<u8>, DecodeError> {
@@ -153,10 +167,13 @@ fn map_levels(
             .collect::<Result<Vec<u16>, _>>()?,
         None => {
             let all = map(chunk.max_def)?;
-            vec![all; keep.kept().min(page.num_values)]
+            vec![all; keep.kept()]
         }
     };
-    Ok(rle::encode_levels(&mapped, level_width(wanted.max_def) as u8))
+    Ok(rle::encode_levels(
+        &mapped,
+        level_width(wanted.max_def) as u8,
+    ))
 }
 
 /// A page's levels, decoded as far as anybody needs them.
@@ -168,28 +185,33 @@ struct Levels {
 }
 
 impl Levels {
-    fn of(chunk: StoredChunk<'_>, page: &DataPage<'_>) -> Result<Levels, DecodeError> {
-        let decode = |bytes: &[u8], max: u16| {
+    fn of(parts: &PageParts<'_>) -> Result<Levels, DecodeError> {
+        let decode = |levels: &page::Levels<'_>| {
             let mut out = Vec::new();
-            rle::decode(bytes, level_width(max) as u8, page.num_values, &mut out)?;
-            if out.iter().any(|level| *level > u32::from(max)) {
-                return Err(DecodeError::corrupt(WHAT, "a level above the maximum"));
-            }
-            // At most `max`, which is 16 bits.
-            Ok(out.into_iter().map(|level| level as u16).collect::<Vec<_>>())
+            levels.decode(&mut out)?;
+            // None is above the maximum, which has 16 bits.
+            Ok::<_, DecodeError>(
+                out.into_iter()
+                    .map(|level| level as u16)
+                    .collect::<Vec<_>>(),
+            )
         };
-        let rep = (chunk.max_rep > 0).then(|| decode(page.rep, chunk.max_rep)).transpose()?;
-        let def = if chunk.max_def == 0 || all_present(page, chunk.max_def)? {
+        let rep = (parts.repetition.max > 0)
+            .then(|| decode(&parts.repetition))
+            .transpose()?;
+        let def = if all_present(&parts.definition)? {
             None
         } else {
-            Some(decode(page.def, chunk.max_def)?)
+            Some(decode(&parts.definition)?)
         };
         Ok(Levels { rep, def })
     }
 
     /// Which of the page's stored values (present entries only) are kept.
     fn value_keep(&self, chunk: StoredChunk<'_>, entries: &KeepRuns) -> KeepRuns {
-        let Some(def) = &self.def else { return entries.clone() };
+        let Some(def) = &self.def else {
+            return entries.clone();
+        };
         let mut values = KeepRuns::new();
         for (kept, level) in entries.iter().zip(def) {
             if *level == chunk.max_def {
@@ -201,12 +223,16 @@ impl Levels {
 }
 
 /// Whether a page's definition levels are one run that says "present".
-fn all_present(page: &DataPage<'_>, max_def: u16) -> Result<bool, DecodeError> {
-    let mut runs = rle::RunReader::new(page.def, level_width(max_def) as u8, page.num_values)?;
+fn all_present(levels: &page::Levels<'_>) -> Result<bool, DecodeError> {
+    if levels.max == 0 {
+        return Ok(true);
+    }
+    if levels.bit_packed {
+        return Ok(false);
+    }
+    let mut runs = rle::RunReader::new(levels.bytes, levels.width(), levels.count)?;
     Ok(match runs.next_run()? {
-        Some(rle::Run::Rle { value, len }) => {
-            value == u32::from(max_def) && len >= page.num_values
-        }
+        Some(rle::Run::Rle { value, len }) => value == u32::from(levels.max) && len >= levels.count,
         _ => false,
     })
 }
@@ -224,12 +250,19 @@ struct RowCursor<'a> {
 
 impl<'a> RowCursor<'a> {
     fn new(chunk: StoredChunk<'a>) -> Self {
-        RowCursor { rows: chunk.rows, begun: 0, deleted: chunk.deleted, keeping: true }
+        RowCursor {
+            rows: chunk.rows,
+            begun: 0,
+            deleted: chunk.deleted,
+            keeping: true,
+        }
     }
 
     /// Which entries of the next page belong to rows that are kept.
     fn advance(&mut self, entries: usize, rep: Option<&[u16]>) -> Result<KeepRuns, DecodeError> {
-        let Some(rep) = rep else { return self.advance_flat(entries) };
+        let Some(rep) = rep else {
+            return self.advance_flat(entries);
+        };
         let mut keep = KeepRuns::new();
         for level in rep {
             if *level == 0 {
@@ -253,8 +286,13 @@ impl<'a> RowCursor<'a> {
     fn advance_flat(&mut self, entries: usize) -> Result<KeepRuns, DecodeError> {
         let start = self.begun;
         self.begun += entries as u64;
-        let split = self.deleted.partition_point(|row| u64::from(*row) < self.begun);
-        let (here, rest) = self.deleted.split_at_checked(split).unwrap_or((self.deleted, &[]));
+        let split = self
+            .deleted
+            .partition_point(|row| u64::from(*row) < self.begun);
+        let (here, rest) = self
+            .deleted
+            .split_at_checked(split)
+            .unwrap_or((self.deleted, &[]));
         self.deleted = rest;
         // Each is at least `start`, and less than `entries` past it.
         let here = here.iter().map(|row| (u64::from(*row) - start) as usize);
@@ -278,18 +316,24 @@ pub fn parents(
 ) -> Result<Vec<Parent>, DecodeError> {
     let mut out = Vec::new();
     let mut rows = RowCursor::new(chunk);
-    each_data_page(chunk, counters, |page, _| {
-        let levels = Levels::of(chunk, page)?;
-        let keep = rows.advance(page.num_values, levels.rep.as_deref())?;
+    each_data_page(chunk, counters, |_, parts, _| {
+        let levels = Levels::of(parts)?;
+        let keep = rows.advance(parts.definition.count, levels.rep.as_deref())?;
         for (index, kept) in keep.iter().enumerate() {
             let level = |levels: &Option<Vec<u16>>, all: u16| {
-                levels.as_ref().map_or(all, |l| l.get(index).copied().unwrap_or(0))
+                levels
+                    .as_ref()
+                    .map_or(all, |l| l.get(index).copied().unwrap_or(0))
             };
             let (rep, def) = (level(&levels.rep, 0), level(&levels.def, chunk.max_def));
             if kept && rep <= guide.parent_rep {
                 let present = def >= guide.parent_def;
                 let absent = guide.def_map.get(usize::from(def)).copied().unwrap_or(0);
-                out.push(Parent { rep, def: absent, present });
+                out.push(Parent {
+                    rep,
+                    def: absent,
+                    present,
+                });
             }
         }
         Ok(())
@@ -302,20 +346,26 @@ pub fn parents(
 pub fn longs(chunk: StoredChunk<'_>, counters: &Counters) -> Result<Vec<Option<i64>>, DecodeError> {
     let mut out = Vec::new();
     let mut rows = RowCursor::new(chunk);
-    each_data_page(chunk, counters, |page, dictionary| {
-        let levels = Levels::of(chunk, page)?;
-        let keep = rows.advance(page.num_values, levels.rep.as_deref())?;
+    each_data_page(chunk, counters, |page, parts, dictionary| {
+        let levels = Levels::of(parts)?;
+        let keep = rows.advance(parts.definition.count, levels.rep.as_deref())?;
         let value_keep = levels.value_keep(chunk, &keep);
-        let (encoding, values) =
-            filter_values(page.encoding, chunk.physical, page.values, &value_keep, Conversion::None)?;
-        let mut values = plain::longs(encoding, &values, dictionary, value_keep.kept())?.into_iter();
+        let (encoding, values) = filter_values(
+            page.encoding(),
+            chunk.physical,
+            parts.values,
+            &value_keep,
+            Conversion::None,
+        )?;
+        let mut longs =
+            values::longs(encoding, &values, dictionary, value_keep.kept())?.into_iter();
         for run in keep.runs() {
             for index in run.clone() {
                 let present = levels
                     .def
                     .as_ref()
                     .is_none_or(|def| def.get(index).copied() == Some(chunk.max_def));
-                out.push(if present { values.next() } else { None });
+                out.push(if present { longs.next() } else { None });
             }
         }
         Ok(())
@@ -328,19 +378,18 @@ pub fn longs(chunk: StoredChunk<'_>, counters: &Counters) -> Result<Vec<Option<i
 fn each_data_page(
     chunk: StoredChunk<'_>,
     counters: &Counters,
-    mut each: impl FnMut(&DataPage<'_>, &[u8]) -> Result<(), DecodeError>,
+    mut each: impl FnMut(&RawPage<'_>, &PageParts<'_>, &[u8]) -> Result<(), DecodeError>,
 ) -> Result<(), DecodeError> {
     let mut dictionary = Vec::new();
-    let mut pages = PageReader::new(chunk.bytes, chunk.codec);
+    let mut pages = PageReader::new(chunk.bytes, chunk.codec, chunk.values);
     while let Some(page) = pages.next_page()? {
         let body = page.decompress()?;
-        match page.kind()? {
-            PageKind::Dictionary { .. } => dictionary = body.into_owned(),
-            PageKind::Data => {
-                counters.pages_decoded.add(1);
-                let split = DataPage::split(&page.header, &body, chunk.max_def, chunk.max_rep)?;
-                each(&split, &dictionary)?;
-            }
+        if page.is_dictionary() {
+            dictionary = body.into_owned();
+        } else {
+            counters.pages_decoded.add(1);
+            let parts = page.split(&body, chunk.max_rep, chunk.max_def)?;
+            each(&page, &parts, &dictionary)?;
         }
     }
     Ok(())

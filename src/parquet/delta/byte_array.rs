@@ -147,6 +147,31 @@ pub fn filter_byte_array(
     Ok(())
 }
 
+/// Appends the kept ones of `keep.total()` values in DELTA_BYTE_ARRAY encoding one after the other, without lengths: for
+/// values of a fixed width, that is PLAIN.
+pub fn byte_arrays_to_fixed(
+    bytes: &[u8],
+    keep: &KeepRuns,
+    out: &mut Vec<u8>,
+) -> Result<(), DecodeError> {
+    let source = decode_prefix_suffix(bytes, keep.total())?;
+    let mut value: Vec<u8> = Vec::new();
+    let mut rest = source.suffixes;
+    let lens = source.prefix_lens.iter().zip(&source.suffix_lens);
+    for ((prefix, suffix), kept) in lens.zip(keep.iter()) {
+        let (new, after) = rest
+            .split_at_checked(*suffix)
+            .ok_or_else(|| DecodeError::truncated(WHAT))?;
+        rest = after;
+        value.truncate(*prefix);
+        value.extend_from_slice(new);
+        if kept {
+            out.extend_from_slice(&value);
+        }
+    }
+    Ok(())
+}
+
 /// The most bytes [`filter_byte_array`] gives for `kept` values whose page had `suffix_bytes` bytes of suffixes.
 /// The page's whole length serves for the latter.
 pub fn byte_array_bound(kept: usize, suffix_bytes: usize) -> usize {
