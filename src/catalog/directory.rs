@@ -112,10 +112,7 @@ impl DirectoryCatalog {
         let mut directory = self.source.clone();
         let mut passed = vec![real_path(&directory)?];
         for name in namespace {
-            let children = children(&directory, &passed)?;
-            let found = children
-                .into_iter()
-                .find(|child| child.kind == ChildKind::Namespace && child.name == *name);
+            let found = child(&directory, &passed, name, ChildKind::Namespace)?;
             let Some(child) = found else { return Ok(None) };
             directory = child.directory;
             passed.push(real_path(&directory)?);
@@ -150,7 +147,7 @@ impl Catalog for DirectoryCatalog {
         };
         let (directory, passed) = self.namespace(namespace)?.ok_or_else(missing)?;
         let mut listing = Listing::default();
-        for child in children(&directory, &passed)? {
+        for child in children(&directory, &passed, |_| true)? {
             match child.kind {
                 // What lies deeper could not be entered.
                 ChildKind::Namespace if namespace.len() == MAX_DEPTH => {}
@@ -180,10 +177,7 @@ impl Catalog for DirectoryCatalog {
         let Some((directory, passed)) = self.namespace(&ident.namespace)? else {
             return Ok(None);
         };
-        let children = children(&directory, &passed)?;
-        let found = children
-            .into_iter()
-            .find(|child| child.kind == ChildKind::Table && child.name == ident.name);
+        let found = child(&directory, &passed, &ident.name, ChildKind::Table)?;
         found.map_or(Ok(None), |child| pointer(&child.directory))
     }
 }
@@ -221,13 +215,46 @@ fn table_root(holder: &Path) -> &Path {
     }
 }
 
-/// The tables and namespaces directly in `directory`. `passed`: the real paths of the namespaces it lies in, itself
-/// included. Directories that cannot be read are left out.
-fn children(directory: &Path, passed: &[PathBuf]) -> Result<Vec<Child>, CatalogError> {
+/// One child of `directory`. Looks only into those whose names have to do with its name, so that finding a table costs
+/// the same in a namespace of ten thousand.
+fn child(
+    directory: &Path,
+    passed: &[PathBuf],
+    name: &str,
+    kind: ChildKind,
+) -> Result<Option<Child>, CatalogError> {
+    let forms = possible_names(name);
+    let related = |other: &str| {
+        possible_names(other)
+            .iter()
+            .any(|form| forms.contains(form))
+    };
+    let children = children(directory, passed, related)?;
+    Ok(children
+        .into_iter()
+        .find(|child| child.kind == kind && child.name == name))
+}
+
+/// What a directory may be listed as, and what would then compete for that name.
+fn possible_names(directory: &str) -> Vec<&str> {
+    let shorter = [without_db(directory), without_uuid(directory)];
+    shorter.into_iter().flatten().chain([directory]).collect()
+}
+
+/// The tables and namespaces directly in `directory`, as far as `wanted` admits the directories' names. `passed`: the
+/// real paths of the namespaces it lies in, itself included. Directories that cannot be read are left out.
+fn children(
+    directory: &Path,
+    passed: &[PathBuf],
+    wanted: impl Fn(&str) -> bool,
+) -> Result<Vec<Child>, CatalogError> {
     let mut children = Vec::new();
     for (name, directory) in
         subdirectories(directory, passed).map_err(|error| io_error(directory, error))?
     {
+        if !wanted(&name) {
+            continue;
+        }
         let kind = match metadata_directory(&directory) {
             Ok(Some(_)) => ChildKind::Table,
             Ok(None) if is_namespace(&directory, passed) => ChildKind::Namespace,
@@ -250,11 +277,7 @@ fn children(directory: &Path, passed: &[PathBuf]) -> Result<Vec<Child>, CatalogE
 /// Gives children their shorter names, where those are free.
 fn shorten_names(children: &mut [Child]) {
     let shorter = |child: &Child| match child.kind {
-        ChildKind::Namespace => child
-            .name
-            .strip_suffix(".db")
-            .filter(|name| !name.is_empty())
-            .map(str::to_owned),
+        ChildKind::Namespace => without_db(&child.name).map(str::to_owned),
         ChildKind::Table => without_uuid(&child.name).map(str::to_owned),
     };
     let mut wanted: HashMap<String, usize> = HashMap::new();
@@ -331,6 +354,11 @@ fn leads_back(link: &Path, passed: &[PathBuf]) -> bool {
     link.canonicalize().map_or(true, |target| {
         passed.iter().any(|real| real.starts_with(&target))
     })
+}
+
+/// `name` without its trailing `.db`; `None` where it has none.
+fn without_db(name: &str) -> Option<&str> {
+    name.strip_suffix(".db").filter(|name| !name.is_empty())
 }
 
 /// `name` without its trailing `-<uuid>` (32 hex digits, hyphens or not); `None` where it has none.
