@@ -20,6 +20,7 @@ pub struct TableIdent {
 /// What a namespace holds, by name, sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
+    /// Namespaces directly in it.
     pub namespaces: Vec<String>,
     /// Tables directly in it.
     pub tables: Vec<String>,
@@ -39,18 +40,15 @@ pub struct TablePointer {
 pub enum CatalogError {
     /// The operating system's answer.
     #[error("{path}: {source}")]
-    #[allow(missing_docs)]
     Io {
         path: String,
         source: std::io::Error,
     },
     /// Nothing here is a table.
     #[error("{path}: no Iceberg table and no directory of tables")]
-    #[allow(missing_docs)]
     NoTable { path: String },
     /// There is a table, and it cannot be told which metadata file is its current one.
     #[error("{path}: {reason}")]
-    #[allow(missing_docs)]
     Pointer { path: String, reason: String },
 }
 

@@ -165,7 +165,9 @@ fn size(text: &str) -> Result<usize, String> {
         "G" | "g" => 1 << 30,
         _ => return Err("the unit is one of K, M and G".to_owned()),
     };
-    number.checked_mul(bytes).ok_or_else(|| "more than this machine can address".to_owned())
+    number
+        .checked_mul(bytes)
+        .ok_or_else(|| "more than this machine can address".to_owned())
 }
 
 #[cfg(test)]

@@ -192,7 +192,9 @@ fn reply_xattr(value: &[u8], size: u32, reply: ReplyXattr) {
 
 impl Filesystem for BergFs {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
-        let direct_mmap = config.add_capabilities(InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP).is_ok();
+        let direct_mmap = config
+            .add_capabilities(InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP)
+            .is_ok();
         // Look-ups and listings in one directory need no order between them; nor do reads of one file.
         let wished = [InitFlags::FUSE_PARALLEL_DIROPS, InitFlags::FUSE_ASYNC_DIO];
         for flag in wished {
@@ -270,7 +272,10 @@ impl Filesystem for BergFs {
             let file = shared.files.get(fh.0).ok_or(Errno::EBADF)?;
             let size = usize::try_from(size.min(MAX_READ)).map_err(|_| Errno::EINVAL)?;
             let mut buffer = vec![0; size];
-            let len = shared.tree.read(&file, offset, &mut buffer).map_err(errno)?;
+            let len = shared
+                .tree
+                .read(&file, offset, &mut buffer)
+                .map_err(errno)?;
             buffer.truncate(len);
             Ok(buffer)
         };
@@ -335,14 +340,7 @@ impl Filesystem for BergFs {
         reply.ok();
     }
 
-    fn releasedir(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        fh: FileHandle,
-        _: OpenFlags,
-        reply: ReplyEmpty,
-    ) {
+    fn releasedir(&self, _: &Request, _: INodeNo, fh: FileHandle, _: OpenFlags, reply: ReplyEmpty) {
         self.shared.listings.remove(fh.0);
         reply.ok();
     }
@@ -353,24 +351,33 @@ impl Filesystem for BergFs {
     }
 
     fn getxattr(&self, _: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        match self.shared.xattr(ino) {
-            Ok(Some(value)) if name == NAME_ATTRIBUTE => reply_xattr(value.as_bytes(), size, reply),
-            Ok(_) => reply.error(Errno::NO_XATTR),
-            Err(errno) => reply.error(errno),
+        if name != NAME_ATTRIBUTE {
+            return reply.error(Errno::NO_XATTR);
         }
+        let work = move |shared: &Shared| shared.xattr(ino);
+        self.hand_off("getxattr", work, move |outcome| match outcome {
+            Ok(Some(value)) => reply_xattr(value.as_bytes(), size, reply),
+            Ok(None) => reply.error(Errno::NO_XATTR),
+            Err(errno) => reply.error(errno),
+        });
     }
 
     fn listxattr(&self, _: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
-        match self.shared.xattr(ino) {
+        let work = move |shared: &Shared| shared.xattr(ino);
+        self.hand_off("listxattr", work, move |outcome| match outcome {
             Ok(Some(_)) => reply_xattr(format!("{NAME_ATTRIBUTE}\0").as_bytes(), size, reply),
             Ok(None) => reply_xattr(&[], size, reply),
             Err(errno) => reply.error(errno),
-        }
+        });
     }
 
     fn access(&self, _: &Request, _: INodeNo, mask: AccessFlags, reply: ReplyEmpty) {
         // The kernel checks modes itself (`default_permissions`); this is for one that does not.
-        if mask.contains(AccessFlags::W_OK) { reply.error(Errno::EROFS) } else { reply.ok() }
+        if mask.contains(AccessFlags::W_OK) {
+            reply.error(Errno::EROFS)
+        } else {
+            reply.ok()
+        }
     }
 
     // What writes. The mount is read-only, so the kernel refuses first, unless somebody remounts it.
@@ -396,16 +403,7 @@ impl Filesystem for BergFs {
         reply.error(Errno::EROFS);
     }
 
-    fn mknod(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        _: &OsStr,
-        _: u32,
-        _: u32,
-        _: u32,
-        reply: ReplyEntry,
-    ) {
+    fn mknod(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, _: u32, reply: ReplyEntry) {
         reply.error(Errno::EROFS);
     }
 
@@ -434,14 +432,7 @@ impl Filesystem for BergFs {
         reply.error(Errno::EROFS);
     }
 
-    fn symlink(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        _: &OsStr,
-        _: &std::path::Path,
-        reply: ReplyEntry,
-    ) {
+    fn symlink(&self, _: &Request, _: INodeNo, _: &OsStr, _: &std::path::Path, reply: ReplyEntry) {
         reply.error(Errno::EROFS);
     }
 

@@ -24,25 +24,41 @@ pub(super) fn run(args: &MountArgs) -> anyhow::Result<()> {
     }
     let mountpoint = free_mountpoint(&args.mountpoint)?;
     // Everything relative is resolved before the daemon leaves the working directory.
-    let source = args.source.canonicalize().with_context(|| args.source.display().to_string())?;
+    let source = args
+        .source
+        .canonicalize()
+        .with_context(|| args.source.display().to_string())?;
     if source.starts_with(&mountpoint) {
-        bail!("{}: lies below the mountpoint, which would hide it", source.display());
+        bail!(
+            "{}: lies below the mountpoint, which would hide it",
+            source.display()
+        );
     }
     let counters = Arc::new(Counters::default());
     let mut storage = StorageOptions::new(Arc::clone(&counters));
     storage.map_paths = args
         .map_path
         .iter()
-        .map(|map| Ok(PathMapping { old: map.old.clone(), new: directory(&map.new)? }))
+        .map(|map| {
+            Ok(PathMapping {
+                old: map.old.clone(),
+                new: directory(&map.new)?,
+            })
+        })
         .collect::<anyhow::Result<_>>()?;
-    storage.allow_paths =
-        args.allow_path.iter().map(|path| directory(path)).collect::<anyhow::Result<_>>()?;
+    storage.allow_paths = args
+        .allow_path
+        .iter()
+        .map(|path| directory(path))
+        .collect::<anyhow::Result<_>>()?;
     start_log(args)?;
     if args.daemon {
         background::detach()?;
     }
 
-    let cache_memory = args.cache_memory.unwrap_or_else(crate::cache::default_budget);
+    let cache_memory = args
+        .cache_memory
+        .unwrap_or_else(crate::cache::default_budget);
     let cache = Arc::new(Cache::new(cache_memory, counters));
     let catalog = catalog::directory::DirectoryCatalog::open(&source)?;
     let tree = Arc::new(Tree::new(
@@ -56,7 +72,6 @@ pub(super) fn run(args: &MountArgs) -> anyhow::Result<()> {
         },
     ));
     // A table that cannot be read is better refused now than mounted as an error.
-    tree.list(&tree.root())?;
     tree.check()?;
 
     let root = rustix::process::getuid().is_root();
@@ -74,11 +89,13 @@ pub(super) fn run(args: &MountArgs) -> anyhow::Result<()> {
     let stop = mount.stopper();
     let signals = [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT];
     let mut signals = signal_hook::iterator::Signals::new(signals)?;
-    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        for _ in signals.forever() {
-            let _ = stop.send(Event::Stop);
-        }
-    })?;
+    std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            for _ in signals.forever() {
+                let _ = stop.send(Event::Stop);
+            }
+        })?;
     tracing::info!(source = %source.display(), mountpoint = %mountpoint.display(), "mounted");
     if args.daemon {
         background::report_ready();
@@ -93,15 +110,18 @@ pub(super) fn run(args: &MountArgs) -> anyhow::Result<()> {
 fn free_mountpoint(path: &Path) -> anyhow::Result<PathBuf> {
     let name = path.display();
     let mountpoint = fs::resolve(path).with_context(|| name.to_string())?;
-    let dead = |error: &io::Error| error.raw_os_error() == Some(rustix::io::Errno::NOTCONN.raw_os_error());
-    let mounted = MountTable::read()?.top(&mountpoint).filter(fs::MountedAt::is_bergfs);
+    let dead =
+        |error: &io::Error| error.raw_os_error() == Some(rustix::io::Errno::NOTCONN.raw_os_error());
+    let mounted = MountTable::read()?
+        .top(&mountpoint)
+        .filter(fs::MountedAt::is_bergfs);
     match std::fs::metadata(&mountpoint) {
         Err(error) if dead(&error) && mounted.is_some() => {
             fs::unmount(&mountpoint, true)
                 .with_context(|| format!("{name}: a dead bergfs mount could not be cleared"))?;
-            return free_mountpoint(path);
+            free_mountpoint(path)
         }
-        Err(error) => return Err(error).with_context(|| name.to_string()),
+        Err(error) => Err(error).with_context(|| name.to_string()),
         Ok(metadata) if !metadata.is_dir() => bail!("{name}: not a directory"),
         Ok(_) if mounted.is_some() => {
             bail!("{name}: a table is mounted here already (bergfs umount {name})")
@@ -111,7 +131,9 @@ fn free_mountpoint(path: &Path) -> anyhow::Result<PathBuf> {
 }
 
 fn directory(path: &Path) -> anyhow::Result<PathBuf> {
-    let resolved = path.canonicalize().with_context(|| path.display().to_string())?;
+    let resolved = path
+        .canonicalize()
+        .with_context(|| path.display().to_string())?;
     if !resolved.is_dir() {
         bail!("{}: not a directory", path.display());
     }
@@ -151,6 +173,10 @@ fn start_log(args: &MountArgs) -> anyhow::Result<()> {
         None if args.daemon => return Ok(()),
         None => BoxMakeWriter::new(io::stderr),
     };
-    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(writer).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(false)
+        .with_writer(writer)
+        .init();
     Ok(())
 }

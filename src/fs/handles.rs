@@ -16,7 +16,10 @@ pub(super) struct Handles<T> {
 
 impl<T> Default for Handles<T> {
     fn default() -> Self {
-        Handles { open: Mutex::default(), next: AtomicU64::new(1) }
+        Handles {
+            open: Mutex::default(),
+            next: AtomicU64::new(1),
+        }
     }
 }
 
@@ -29,7 +32,11 @@ impl<T> Handles<T> {
     }
 
     pub(super) fn get(&self, handle: u64) -> Option<Arc<T>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).get(&handle).cloned()
+        self.open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&handle)
+            .cloned()
     }
 
     pub(super) fn remove(&self, handle: u64) {
@@ -50,14 +57,25 @@ pub(super) struct Listing {
 
 impl Listing {
     pub(super) fn new(ino: u64, parent: u64, entries: Vec<Entry>) -> Listing {
-        Listing { ino, parent, entries }
+        Listing {
+            ino,
+            parent,
+            entries,
+        }
     }
 
     /// From an offset on: inode number, the offset of the next entry, kind and name.
     pub(super) fn from(&self, offset: u64) -> impl Iterator<Item = (u64, u64, Kind, &str)> {
-        let dots = [(self.ino, Kind::Directory, "."), (self.parent, Kind::Directory, "..")];
+        let dots = [
+            (self.ino, Kind::Directory, "."),
+            (self.parent, Kind::Directory, ".."),
+        ];
         let entries = self.entries.iter().map(|entry| {
-            (inodes::number(self.ino, &entry.name), entry.kind, entry.name.as_str())
+            (
+                inodes::number(self.ino, &entry.name),
+                entry.kind,
+                entry.name.as_str(),
+            )
         });
         let skipped = usize::try_from(offset).unwrap_or(usize::MAX);
         let numbered = dots.into_iter().chain(entries).zip(1..).skip(skipped);
@@ -71,10 +89,24 @@ mod tests {
 
     #[test]
     fn a_listing_goes_on_where_it_stopped() {
-        let entry = |name: &str| Entry { name: name.to_owned(), kind: Kind::File };
+        let entry = |name: &str| Entry {
+            name: name.to_owned(),
+            kind: Kind::File,
+        };
         let listing = Listing::new(5, 1, vec![entry("a"), entry("b")]);
-        let names = |offset| listing.from(offset).map(|(_, next, _, name)| (name.to_owned(), next)).collect::<Vec<_>>();
-        assert_eq!(names(0).iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), [".", "..", "a", "b"]);
+        let names = |offset| {
+            listing
+                .from(offset)
+                .map(|(_, next, _, name)| (name.to_owned(), next))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            names(0)
+                .iter()
+                .map(|(name, _)| name.as_str())
+                .collect::<Vec<_>>(),
+            [".", "..", "a", "b"]
+        );
         assert_eq!(names(3), [("b".to_owned(), 4)]);
         assert_eq!(names(4), []);
     }

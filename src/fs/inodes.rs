@@ -26,7 +26,11 @@ struct Remembered {
 
 impl Inodes {
     pub(super) fn new(root: Node) -> Inodes {
-        let remembered = Remembered { node: root.clone(), parent: ROOT, lookups: 1 };
+        let remembered = Remembered {
+            node: root.clone(),
+            parent: ROOT,
+            lookups: 1,
+        };
         Inodes(Mutex::new(Known {
             by_number: HashMap::from([(ROOT, remembered)]),
             by_node: HashMap::from([(root, ROOT)]),
@@ -38,11 +42,17 @@ impl Inodes {
     }
 
     pub(super) fn node(&self, ino: u64) -> Option<Node> {
-        self.known().by_number.get(&ino).map(|remembered| remembered.node.clone())
+        self.known()
+            .by_number
+            .get(&ino)
+            .map(|remembered| remembered.node.clone())
     }
 
     pub(super) fn parent(&self, ino: u64) -> u64 {
-        self.known().by_number.get(&ino).map_or(ROOT, |remembered| remembered.parent)
+        self.known()
+            .by_number
+            .get(&ino)
+            .map_or(ROOT, |remembered| remembered.parent)
     }
 
     /// The number of a node that was looked up as `name` in `parent`; counts the look-up.
@@ -60,7 +70,14 @@ impl Inodes {
             ino = ino.wrapping_add(1);
         }
         known.by_node.insert(node.clone(), ino);
-        known.by_number.insert(ino, Remembered { node, parent, lookups: 1 });
+        known.by_number.insert(
+            ino,
+            Remembered {
+                node,
+                parent,
+                lookups: 1,
+            },
+        );
         ino
     }
 

@@ -70,15 +70,27 @@ impl Mount {
             // As a kernel option, so that root's mounts, which no helper makes, have the type too.
             MountOption::CUSTOM("subtype=bergfs".to_owned()),
         ];
-        config.acl = if options.allow_other { SessionACL::All } else { SessionACL::Owner };
+        config.acl = if options.allow_other {
+            SessionACL::All
+        } else {
+            SessionACL::Owner
+        };
         let filesystem = BergFs::new(tree, options.owner, stop.clone());
         let session = Session::new(filesystem, mountpoint, &config)?.spawn()?;
         let session = std::mem::ManuallyDrop::new(session);
         let answer = std::fs::metadata(mountpoint);
-        let device = answer.inspect_err(|_| drop(unmount(mountpoint, true)))?.dev();
+        let device = answer
+            .inspect_err(|_| drop(unmount(mountpoint, true)))?
+            .dev();
         let device = (rustix::fs::major(device), rustix::fs::minor(device));
         let mountpoint = mountpoint.to_owned();
-        Ok(Mount { session, mountpoint, device, events, stop })
+        Ok(Mount {
+            session,
+            mountpoint,
+            device,
+            events,
+            stop,
+        })
     }
 
     /// Where to send [`Event::Stop`].
@@ -88,22 +100,20 @@ impl Mount {
 
     /// Waits until the mount ends, or unmounts when told to stop.
     pub fn wait(self) -> io::Result<()> {
-        while self.events.recv() == Ok(Event::Stop) {
-            let top = MountTable::read()?.top(&self.mountpoint);
-            if top.is_none_or(|mount| mount.device != self.device) {
-                tracing::warn!(
-                    mountpoint = %self.mountpoint.display(),
-                    "another mount lies over this one: it is left alone"
-                );
-                break;
-            }
-            // Files that are open keep a mount busy; who asks this process to end means it.
-            unmount(&self.mountpoint, false).or_else(|_| unmount(&self.mountpoint, true))?;
-            let begun = Instant::now();
-            while !self.session.guard.is_finished() && begun.elapsed() < ENDING {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            break;
+        if self.events.recv() != Ok(Event::Stop) {
+            return Ok(());
+        }
+        let top = MountTable::read()?.top(&self.mountpoint);
+        if top.is_none_or(|mount| mount.device != self.device) {
+            let mountpoint = self.mountpoint.display();
+            tracing::warn!(%mountpoint, "not what is mounted there now, which is left alone");
+            return Ok(());
+        }
+        // Files that are open keep a mount busy; who asks this process to end means it.
+        unmount(&self.mountpoint, false).or_else(|_| unmount(&self.mountpoint, true))?;
+        let begun = Instant::now();
+        while !self.session.guard.is_finished() && begun.elapsed() < ENDING {
+            std::thread::sleep(Duration::from_millis(5));
         }
         Ok(())
     }
@@ -111,20 +121,35 @@ impl Mount {
 
 /// A source's name as a mount option can hold it: a comma would begin another option.
 fn plain(source: &str) -> String {
-    let allowed = |c: char| if c.is_ascii_graphic() && !matches!(c, ',' | '\\' | '"' | '#') { c } else { '_' };
+    let allowed = |c: char| {
+        if c.is_ascii_graphic() && !matches!(c, ',' | '\\' | '"' | '#') {
+            c
+        } else {
+            '_'
+        }
+    };
     source.chars().map(allowed).collect()
 }
 
 /// Unmounts what is mounted at a path; `lazy`: detached now, gone when nobody uses it any more.
 pub fn unmount(mountpoint: &Path, lazy: bool) -> io::Result<()> {
-    let flags = UnmountFlags::NOFOLLOW | if lazy { UnmountFlags::DETACH } else { UnmountFlags::empty() };
+    let flags = UnmountFlags::NOFOLLOW
+        | if lazy {
+            UnmountFlags::DETACH
+        } else {
+            UnmountFlags::empty()
+        };
     match rustix::mount::unmount(mountpoint, flags) {
         Err(rustix::io::Errno::PERM) => {}
         outcome => return Ok(outcome?),
     }
     // Only root may unmount; for others there is FUSE's own program.
     let mut command = Command::new("fusermount3");
-    command.arg("-u").args(lazy.then_some("-z")).arg("--").arg(mountpoint);
+    command
+        .arg("-u")
+        .args(lazy.then_some("-z"))
+        .arg("--")
+        .arg(mountpoint);
     let output = command
         .output()
         .map_err(|e| io::Error::new(e.kind(), format!("fusermount3: {e} (is fuse3 installed?)")))?;
@@ -132,7 +157,11 @@ pub fn unmount(mountpoint: &Path, lazy: bool) -> io::Result<()> {
         return Ok(());
     }
     let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    let kind = if message.contains("busy") { io::ErrorKind::ResourceBusy } else { io::ErrorKind::Other };
+    let kind = if message.contains("busy") {
+        io::ErrorKind::ResourceBusy
+    } else {
+        io::ErrorKind::Other
+    };
     Err(io::Error::new(kind, message))
 }
 
@@ -154,9 +183,14 @@ impl MountedAt {
     }
 
     fn parse(line: &[u8]) -> Option<MountedAt> {
-        let (before, after) = split_at_dash(line)?;
+        let fields: Vec<&[u8]> = line.split(|b| *b == b' ').collect();
+        let dash = fields.iter().position(|field| *field == b"-")?;
+        let (before, after) = (fields.get(..dash)?, fields.get(dash + 1..)?);
         let device = std::str::from_utf8(before.get(2)?).ok()?.split_once(':')?;
-        let user = std::str::from_utf8(after.get(2)?).ok()?.split(',').find_map(|o| o.strip_prefix("user_id="));
+        let user = std::str::from_utf8(after.get(2)?)
+            .ok()?
+            .split(',')
+            .find_map(|o| o.strip_prefix("user_id="));
         Some(MountedAt {
             mountpoint: PathBuf::from(OsString::from_vec(unescape(before.get(4)?))),
             device: (device.0.parse().ok()?, device.1.parse().ok()?),
@@ -174,21 +208,21 @@ impl MountTable {
     /// Reads `/proc/self/mountinfo`.
     pub fn read() -> io::Result<MountTable> {
         let text = std::fs::read("/proc/self/mountinfo")?;
-        Ok(MountTable(text.split(|b| *b == b'\n').filter_map(MountedAt::parse).collect()))
+        Ok(MountTable(
+            text.split(|b| *b == b'\n')
+                .filter_map(MountedAt::parse)
+                .collect(),
+        ))
     }
 
     /// The mount that is seen at a path: the last one made there.
     pub fn top(&self, path: &Path) -> Option<MountedAt> {
-        self.0.iter().rev().find(|mount| mount.mountpoint == path).cloned()
+        self.0
+            .iter()
+            .rev()
+            .find(|mount| mount.mountpoint == path)
+            .cloned()
     }
-}
-
-/// The fields before and after the ` - ` of a line of mountinfo.
-fn split_at_dash(line: &[u8]) -> Option<(Vec<&[u8]>, Vec<&[u8]>)> {
-    let fields: Vec<&[u8]> = line.split(|b| *b == b' ').collect();
-    let dash = fields.iter().position(|field| *field == b"-")?;
-    let (before, after) = fields.split_at(dash);
-    Some((before.to_vec(), after.get(1..)?.to_vec()))
 }
 
 /// Undoes mountinfo's `\040` and the like.
@@ -196,7 +230,10 @@ fn unescape(field: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(field.len());
     let mut rest = field;
     while let Some((first, after)) = rest.split_first() {
-        let code = after.get(..3).filter(|_| *first == b'\\').and_then(|digits| std::str::from_utf8(digits).ok());
+        let code = after
+            .get(..3)
+            .filter(|_| *first == b'\\')
+            .and_then(|digits| std::str::from_utf8(digits).ok());
         match code.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
             Some(byte) => {
                 out.push(byte);
@@ -216,8 +253,12 @@ pub fn resolve(path: &Path) -> io::Result<PathBuf> {
     let absolute = std::path::absolute(path)?;
     match absolute.canonicalize() {
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NOTCONN.raw_os_error()) => {
-            let parent = absolute.parent().ok_or_else(|| io::Error::from(error.kind()))?;
-            Ok(parent.canonicalize()?.join(absolute.file_name().unwrap_or(OsStr::from_bytes(b""))))
+            let parent = absolute
+                .parent()
+                .ok_or_else(|| io::Error::from(error.kind()))?;
+            Ok(parent
+                .canonicalize()?
+                .join(absolute.file_name().unwrap_or(OsStr::from_bytes(b""))))
         }
         outcome => outcome,
     }

@@ -23,8 +23,14 @@ impl Workers {
         let jobs = Arc::new(Mutex::new(jobs));
         for number in 0..WORKERS {
             let jobs = Arc::clone(&jobs);
-            let work = move || while let Some(job) = next(&jobs) { job() };
-            let started = thread::Builder::new().name(format!("bergfs-{number}")).spawn(work);
+            let work = move || {
+                while let Some(job) = next(&jobs) {
+                    job()
+                }
+            };
+            let started = thread::Builder::new()
+                .name(format!("bergfs-{number}"))
+                .spawn(work);
             if let Err(error) = started {
                 tracing::warn!(%error, number, "a worker could not be started");
             }
@@ -42,5 +48,8 @@ impl Workers {
 }
 
 fn next(jobs: &Mutex<Receiver<Job>>) -> Option<Job> {
-    jobs.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
+    jobs.lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .recv()
+        .ok()
 }

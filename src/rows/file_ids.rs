@@ -145,8 +145,7 @@ fn map_children(
         // A repeated field with no group around it is the list and its element at once: the id is the list's.
         if list.element != list.outer {
             child(list.element, "element");
-        } else if let (Some(element), Some(node)) =
-            (mapped.find("element"), file.get(list.element))
+        } else if let (Some(element), Some(node)) = (mapped.find("element"), file.get(list.element))
         {
             map_names(file, &node.children, &element.fields, ids);
         }

@@ -46,10 +46,16 @@ impl ParquetReader {
         let source = Arc::new(SourceReader(file));
         let (metadata, schema) = guarded(&path, || {
             let metadata = ParquetMetaDataReader::new().parse_and_finish(source.as_ref())?;
-            let schema = schema::file_schema(metadata.file_metadata().schema_descr()).map_err(ParquetError::General)?;
+            let schema = schema::file_schema(metadata.file_metadata().schema_descr())
+                .map_err(ParquetError::General)?;
             Ok((metadata, schema))
         })?;
-        Ok(ParquetReader { path, source, metadata, schema })
+        Ok(ParquetReader {
+            path,
+            source,
+            metadata,
+            schema,
+        })
     }
 
     /// The file's schema.
@@ -60,9 +66,14 @@ impl ParquetReader {
     /// Rows of each row group.
     pub fn row_groups(&self) -> Result<Vec<u64>, RowsError> {
         let rows = |rows: i64| {
-            u64::try_from(rows).map_err(|_| RowsError::corrupt(&self.path, format!("a row group of {rows} rows")))
+            u64::try_from(rows)
+                .map_err(|_| RowsError::corrupt(&self.path, format!("a row group of {rows} rows")))
         };
-        self.metadata.row_groups().iter().map(|group| rows(group.num_rows())).collect()
+        self.metadata
+            .row_groups()
+            .iter()
+            .map(|group| rows(group.num_rows()))
+            .collect()
     }
 
     /// A leaf column of one row group.
@@ -71,22 +82,45 @@ impl ParquetReader {
     /// The column repeats, lies in another file, or cannot be read.
     pub fn column(&self, row_group: usize, node: NodeId) -> Result<LeafReader, RowsError> {
         let corrupt = |reason: &str| RowsError::corrupt(&self.path, reason);
-        let leaf = self.schema.get(node).and_then(|node| Some((node, node.leaf?)));
+        let leaf = self
+            .schema
+            .get(node)
+            .and_then(|node| Some((node, node.leaf?)));
         let Some((node, leaf)) = leaf.filter(|(node, _)| node.max_rep == 0) else {
-            return Err(corrupt("a column that must hold one value a row is a group or repeats"));
+            return Err(corrupt(
+                "a column that must hold one value a row is a group or repeats",
+            ));
         };
-        let group = self.metadata.row_groups().get(row_group).ok_or_else(|| corrupt("a row group is missing"))?;
-        let chunk = group.columns().get(leaf.column).ok_or_else(|| corrupt("a row group lacks a column"))?;
+        let group = self
+            .metadata
+            .row_groups()
+            .get(row_group)
+            .ok_or_else(|| corrupt("a row group is missing"))?;
+        let chunk = group
+            .columns()
+            .get(leaf.column)
+            .ok_or_else(|| corrupt("a row group lacks a column"))?;
         if chunk.file_path().is_some() {
-            return Err(RowsError::unsupported(&self.path, "a column chunk in another file"));
+            return Err(RowsError::unsupported(
+                &self.path,
+                "a column chunk in another file",
+            ));
         }
-        let rows = usize::try_from(group.num_rows()).map_err(|_| corrupt("a row group has an impossible size"))?;
+        let rows = usize::try_from(group.num_rows())
+            .map_err(|_| corrupt("a row group has an impossible size"))?;
         let reader = guarded(&self.path, || {
             let pages = SerializedPageReader::new(self.source.clone(), chunk, rows, None)?;
             Ok(get_column_reader(chunk.column_descr_ptr(), Box::new(pages)))
         })?;
         let name = node.name.clone();
-        Ok(LeafReader { path: self.path.clone(), name, max_def: node.max_def, left: rows, levels: Vec::new(), reader })
+        Ok(LeafReader {
+            path: self.path.clone(),
+            name,
+            max_def: node.max_def,
+            left: rows,
+            levels: Vec::new(),
+            reader,
+        })
     }
 }
 
@@ -122,7 +156,12 @@ impl Batch<'_> {
     pub fn presence(&self) -> impl Iterator<Item = bool> + '_ {
         let required = self.levels.is_empty();
         let max_def = self.max_def;
-        let level = move |row: usize| self.levels.get(row).copied().and_then(|level| u16::try_from(level).ok());
+        let level = move |row: usize| {
+            self.levels
+                .get(row)
+                .copied()
+                .and_then(|level| u16::try_from(level).ok())
+        };
         (0..self.rows).map(move |row| required || level(row) == Some(max_def))
     }
 }
@@ -167,23 +206,51 @@ impl LeafReader {
         let levels = &mut self.levels;
         let (rows, values) = guarded(&self.path, || {
             Ok(match &mut self.reader {
-                ColumnReader::BoolColumnReader(reader) => read(reader, want, levels, Values::Boolean)?,
-                ColumnReader::Int32ColumnReader(reader) => read(reader, want, levels, Values::Int32)?,
-                ColumnReader::Int64ColumnReader(reader) => read(reader, want, levels, Values::Int64)?,
-                ColumnReader::FloatColumnReader(reader) => read(reader, want, levels, Values::Float)?,
-                ColumnReader::DoubleColumnReader(reader) => read(reader, want, levels, Values::Double)?,
-                ColumnReader::ByteArrayColumnReader(reader) => read(reader, want, levels, Values::ByteArray)?,
-                ColumnReader::FixedLenByteArrayColumnReader(reader) => read(reader, want, levels, Values::Fixed)?,
-                ColumnReader::Int96ColumnReader(_) => return Err(ParquetError::NYI("INT96".to_owned())),
+                ColumnReader::BoolColumnReader(reader) => {
+                    read(reader, want, levels, Values::Boolean)?
+                }
+                ColumnReader::Int32ColumnReader(reader) => {
+                    read(reader, want, levels, Values::Int32)?
+                }
+                ColumnReader::Int64ColumnReader(reader) => {
+                    read(reader, want, levels, Values::Int64)?
+                }
+                ColumnReader::FloatColumnReader(reader) => {
+                    read(reader, want, levels, Values::Float)?
+                }
+                ColumnReader::DoubleColumnReader(reader) => {
+                    read(reader, want, levels, Values::Double)?
+                }
+                ColumnReader::ByteArrayColumnReader(reader) => {
+                    read(reader, want, levels, Values::ByteArray)?
+                }
+                ColumnReader::FixedLenByteArrayColumnReader(reader) => {
+                    read(reader, want, levels, Values::Fixed)?
+                }
+                ColumnReader::Int96ColumnReader(_) => {
+                    return Err(ParquetError::NYI("INT96".to_owned()));
+                }
             })
         })?;
         let complete = rows == want && (self.max_def == 0 || self.levels.len() == rows);
         if !complete || (self.max_def == 0 && values.len() != rows) {
-            return Err(RowsError::corrupt(&self.path, format!("column {:?} ends before its row group", self.name)));
+            return Err(RowsError::corrupt(
+                &self.path,
+                format!("column {:?} ends before its row group", self.name),
+            ));
         }
         self.left -= rows;
-        let levels = if self.max_def == 0 { &[] } else { self.levels.as_slice() };
-        Ok(Some(Batch { rows, levels, max_def: self.max_def, values }))
+        let levels = if self.max_def == 0 {
+            &[]
+        } else {
+            self.levels.as_slice()
+        };
+        Ok(Some(Batch {
+            rows,
+            levels,
+            max_def: self.max_def,
+            values,
+        }))
     }
 }
 
@@ -199,12 +266,18 @@ fn read<T: DataType>(
 }
 
 /// Runs code of the `parquet` crate over bytes of a table.
-fn guarded<T>(path: &str, decode: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, RowsError> {
+fn guarded<T>(
+    path: &str,
+    decode: impl FnOnce() -> Result<T, ParquetError>,
+) -> Result<T, RowsError> {
     // What the closure was working on is not used again after a panic: the error ends the reading of the file.
     match catch_unwind(AssertUnwindSafe(decode)) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(rows_error(path, error)),
-        Err(_) => Err(RowsError::corrupt(path, "not a readable Parquet file (the decoder gave up)")),
+        Err(_) => Err(RowsError::corrupt(
+            path,
+            "not a readable Parquet file (the decoder gave up)",
+        )),
     }
 }
 

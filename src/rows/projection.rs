@@ -193,50 +193,6 @@ pub fn physical_lineage(file: &FileSchema, path: &str) -> Result<PhysicalLineage
     })
 }
 
-/// A value of a type that may since have been promoted, as a value of the type now (spec, "Schema Evolution").
-///
-/// `None` where the promotion is none the spec allows, or the value does not fit (a date outside the range of
-/// nanosecond timestamps).
-pub fn promote(value: &Value, to: &PrimitiveType) -> Option<Value> {
-    const MICROS_PER_DAY: i64 = 86_400_000_000;
-    const NANOS_PER_DAY: i64 = MICROS_PER_DAY * 1000;
-    use PrimitiveType as T;
-    Some(match (value, to) {
-        (Value::Int(v), T::Long) => Value::Long(i64::from(*v)),
-        (Value::Float(bits), T::Double) => {
-            let wide = f64::from(f32::from_bits(*bits));
-            Value::Double(if wide.is_nan() {
-                f64::NAN.to_bits()
-            } else {
-                wide.to_bits()
-            })
-        }
-        (Value::Date(days), T::Timestamp) => {
-            Value::Timestamp(i64::from(*days).checked_mul(MICROS_PER_DAY)?)
-        }
-        (Value::Date(days), T::TimestampNs) => {
-            Value::TimestampNs(i64::from(*days).checked_mul(NANOS_PER_DAY)?)
-        }
-        (Value::Boolean(_), T::Boolean)
-        | (Value::Int(_), T::Int)
-        | (Value::Long(_), T::Long)
-        | (Value::Float(_), T::Float)
-        | (Value::Double(_), T::Double)
-        | (Value::Decimal(_), T::Decimal { .. })
-        | (Value::Date(_), T::Date)
-        | (Value::Time(_), T::Time)
-        | (Value::Timestamp(_), T::Timestamp | T::Timestamptz)
-        | (Value::TimestampNs(_), T::TimestampNs | T::TimestamptzNs)
-        | (Value::String(_), T::String)
-        | (Value::Uuid(_), T::Uuid)
-        | (Value::Binary(_), T::Binary) => value.clone(),
-        (Value::Binary(bytes), T::Fixed(len)) if u32::try_from(bytes.len()) == Ok(*len) => {
-            value.clone()
-        }
-        _ => return None,
-    })
-}
-
 struct Projector<'a> {
     file: &'a FileSchema,
     ids: &'a FileIds,
@@ -440,7 +396,7 @@ impl Projector<'_> {
     fn absent(&self, field: &Arc<NestedField>) -> Result<ProjectedField, RowsError> {
         let value = match &field.ty {
             Type::Primitive(ty) => match self.context.partition.get(&field.id) {
-                Some(Some(value)) => Some(promote(value, ty).ok_or_else(|| {
+                Some(Some(value)) => Some(value.promote(ty).ok_or_else(|| {
                     self.corrupt(format!(
                         "its partition value for {:?} is not of that column's type",
                         field.name

@@ -35,18 +35,24 @@ struct Sequenced(Vec<Arc<DeleteFile>>);
 
 impl Sequenced {
     fn sort(&mut self) {
-        self.0.sort_by(|a, b| (a.sequence_number, &a.file.path).cmp(&(b.sequence_number, &b.file.path)));
+        self.0.sort_by(|a, b| {
+            (a.sequence_number, &a.file.path).cmp(&(b.sequence_number, &b.file.path))
+        });
     }
 
     /// Those whose sequence number is at least this.
     fn from(&self, sequence_number: SequenceNumber) -> &[Arc<DeleteFile>] {
-        let start = self.0.partition_point(|delete| delete.sequence_number < sequence_number);
+        let start = self
+            .0
+            .partition_point(|delete| delete.sequence_number < sequence_number);
         self.0.get(start..).unwrap_or_default()
     }
 
     /// Those whose sequence number is higher than this.
     fn after(&self, sequence_number: SequenceNumber) -> &[Arc<DeleteFile>] {
-        let start = self.0.partition_point(|delete| delete.sequence_number <= sequence_number);
+        let start = self
+            .0
+            .partition_point(|delete| delete.sequence_number <= sequence_number);
         self.0.get(start..).unwrap_or_default()
     }
 }
@@ -61,8 +67,14 @@ struct Partition {
 impl Partition {
     fn of(file: &DataFile) -> Partition {
         let PartitionTuple { fields } = file.partition.as_ref();
-        let values = fields.iter().map(|(id, value)| (*id, value.as_ref().map(widened))).collect();
-        Partition { spec: file.spec_id, values }
+        let values = fields
+            .iter()
+            .map(|(id, value)| (*id, value.as_ref().map(widened)))
+            .collect();
+        Partition {
+            spec: file.spec_id,
+            values,
+        }
     }
 }
 
@@ -103,47 +115,88 @@ impl DeleteIndex {
             let file = &delete.file;
             match file.content {
                 FileContent::Data => {
-                    return Err(ScanError::corrupt(&file.path, "a data file in a manifest of deletes"));
+                    return Err(ScanError::corrupt(
+                        &file.path,
+                        "a data file in a manifest of deletes",
+                    ));
                 }
                 FileContent::EqualityDeletes => {
                     if file.equality_ids.is_empty() {
-                        return Err(ScanError::corrupt(&file.path, "equality deletes that name no column"));
+                        return Err(ScanError::corrupt(
+                            &file.path,
+                            "equality deletes that name no column",
+                        ));
                     }
                     if is_unpartitioned(file.spec_id) {
                         index.equality_everywhere.0.push(delete);
                     } else {
-                        index.equality_by_partition.entry(Partition::of(file)).or_default().0.push(delete);
+                        index
+                            .equality_by_partition
+                            .entry(Partition::of(file))
+                            .or_default()
+                            .0
+                            .push(delete);
                     }
                 }
                 FileContent::PositionDeletes if file.format == FileFormat::Puffin => {
                     let Some(path) = &file.referenced_data_file else {
-                        return Err(ScanError::corrupt(&file.path, "a deletion vector that refers to no data file"));
+                        return Err(ScanError::corrupt(
+                            &file.path,
+                            "a deletion vector that refers to no data file",
+                        ));
                     };
                     if file.content_offset.is_none() || file.content_size.is_none() {
                         return Err(ScanError::corrupt(
                             &file.path,
-                            format!("the deletion vector of {path} has no content_offset or content_size_in_bytes"),
+                            format!(
+                                "the deletion vector of {path} has no content_offset or content_size_in_bytes"
+                            ),
                         ));
                     }
-                    index.vectors.entry(canonical(path)).or_default().push(delete);
+                    index
+                        .vectors
+                        .entry(canonical(path))
+                        .or_default()
+                        .push(delete);
                 }
                 FileContent::PositionDeletes => {
                     let path = match &file.referenced_data_file {
                         Some(path) => Some(canonical(path)),
                         // Equal bounds name one path. One that is no live file's may have been cut short by its writer.
-                        None => only_path(file).map(canonical).filter(|path| data_paths.contains(path)),
+                        None => only_path(file)
+                            .map(&canonical)
+                            .filter(|path| data_paths.contains(path)),
                     };
                     match path {
-                        Some(path) => index.position_by_path.entry(path).or_default().0.push(delete),
-                        None => index.position_by_partition.entry(Partition::of(file)).or_default().0.push(delete),
+                        Some(path) => index
+                            .position_by_path
+                            .entry(path)
+                            .or_default()
+                            .0
+                            .push(delete),
+                        None => index
+                            .position_by_partition
+                            .entry(Partition::of(file))
+                            .or_default()
+                            .0
+                            .push(delete),
                     }
                 }
             }
         }
         index.equality_everywhere.sort();
-        index.position_by_path.values_mut().for_each(Sequenced::sort);
-        index.position_by_partition.values_mut().for_each(Sequenced::sort);
-        index.equality_by_partition.values_mut().for_each(Sequenced::sort);
+        index
+            .position_by_path
+            .values_mut()
+            .for_each(Sequenced::sort);
+        index
+            .position_by_partition
+            .values_mut()
+            .for_each(Sequenced::sort);
+        index
+            .equality_by_partition
+            .values_mut()
+            .for_each(Sequenced::sort);
         Ok(index)
     }
 
@@ -159,7 +212,10 @@ impl DeleteIndex {
         sequence_number: SequenceNumber,
     ) -> Result<FileDeletes, ScanError> {
         let partition = Partition::of(file);
-        let mut deletes = FileDeletes { vector: self.vector(file, path, &partition, sequence_number)?, ..Default::default() };
+        let mut deletes = FileDeletes {
+            vector: self.vector(file, path, &partition, sequence_number)?,
+            ..Default::default()
+        };
         if deletes.vector.is_none() {
             if let Some(by_path) = self.position_by_path.get(path) {
                 for delete in by_path.from(sequence_number) {
@@ -168,12 +224,18 @@ impl DeleteIndex {
                 }
             }
             if let Some(by_partition) = self.position_by_partition.get(&partition) {
-                deletes.position.extend_from_slice(by_partition.from(sequence_number));
+                deletes
+                    .position
+                    .extend_from_slice(by_partition.from(sequence_number));
             }
         }
-        deletes.equality.extend_from_slice(self.equality_everywhere.after(sequence_number));
+        deletes
+            .equality
+            .extend_from_slice(self.equality_everywhere.after(sequence_number));
         if let Some(by_partition) = self.equality_by_partition.get(&partition) {
-            deletes.equality.extend_from_slice(by_partition.after(sequence_number));
+            deletes
+                .equality
+                .extend_from_slice(by_partition.after(sequence_number));
         }
         Ok(deletes)
     }
@@ -191,7 +253,10 @@ impl DeleteIndex {
             Some([first, second, ..]) => {
                 return Err(ScanError::corrupt(
                     &file.path,
-                    format!("two deletion vectors apply to it, in {} and {}", first.file.path, second.file.path),
+                    format!(
+                        "two deletion vectors apply to it, in {} and {}",
+                        first.file.path, second.file.path
+                    ),
                 ));
             }
         };
@@ -209,24 +274,38 @@ impl DeleteIndex {
     }
 }
 
-fn check_partition(delete: &DeleteFile, partition: &Partition, file: &DataFile) -> Result<(), ScanError> {
+fn check_partition(
+    delete: &DeleteFile,
+    partition: &Partition,
+    file: &DataFile,
+) -> Result<(), ScanError> {
     if Partition::of(&delete.file) == *partition {
         return Ok(());
     }
     Err(ScanError::corrupt(
         &file.path,
-        format!("the deletes in {} refer to it, but lie in another partition", delete.file.path),
+        format!(
+            "the deletes in {} refer to it, but lie in another partition",
+            delete.file.path
+        ),
     ))
 }
 
 /// The one data file that position deletes name, where their bounds say so.
 fn only_path(file: &DataFile) -> Option<&str> {
     fn path_bound(bounds: &[(FieldId, Box<[u8]>)]) -> Option<&[u8]> {
-        bounds.iter().find(|(id, _)| *id == reserved::DELETE_FILE_PATH).map(|(_, bytes)| bytes.as_ref())
+        bounds
+            .iter()
+            .find(|(id, _)| *id == reserved::DELETE_FILE_PATH)
+            .map(|(_, bytes)| bytes.as_ref())
     }
     let lower = path_bound(&file.lower_bounds)?;
     let upper = path_bound(&file.upper_bounds)?;
-    if lower == upper { std::str::from_utf8(lower).ok() } else { None }
+    if lower == upper {
+        std::str::from_utf8(lower).ok()
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]

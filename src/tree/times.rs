@@ -25,7 +25,9 @@ pub fn parse(name: &str) -> Option<i128> {
     }
     if name.len() == "2024-05-01".len() {
         let next = name.parse::<Date>().ok()?.checked_add(1.day()).ok()?;
-        let midnight = TimeZone::UTC.to_timestamp(next.to_datetime(Time::midnight())).ok()?;
+        let midnight = TimeZone::UTC
+            .to_timestamp(next.to_datetime(Time::midnight()))
+            .ok()?;
         return Some(midnight.as_nanosecond() - 1);
     }
     if !name.contains([':', 'T', 't', ' ']) {
@@ -39,7 +41,9 @@ pub fn parse(name: &str) -> Option<i128> {
     if time_of_day.contains(['+', '-', 'Z', 'z']) {
         return None;
     }
-    let time = TimeZone::UTC.to_timestamp(name.parse::<DateTime>().ok()?).ok()?;
+    let time = TimeZone::UTC
+        .to_timestamp(name.parse::<DateTime>().ok()?)
+        .ok()?;
     Some(time.as_nanosecond())
 }
 

@@ -56,6 +56,16 @@ impl Parts {
     pub(super) fn holds(&self, name: &str) -> bool {
         self.index.contains_key(name)
     }
+
+    /// The base name of the data file that goes by this name, where it had to be cut.
+    pub(super) fn cut_name(&self, name: &str) -> Option<String> {
+        let path = &self.plan.files.get(*self.index.get(name)?)?.file.path;
+        let base = path
+            .rsplit('/')
+            .next()
+            .filter(|base| names::is_cut(base, ""))?;
+        Some(base.to_owned())
+    }
 }
 
 /// What a view's directory shows.
@@ -193,8 +203,7 @@ impl ViewDirectory {
     }
 
     fn open(&self, files: &[Arc<ScanFile>]) -> Result<ParquetFile, TreeError> {
-        ParquetFile::open(&self.view, files)
-            .map_err(|e| load::parquet_error(&e))
+        ParquetFile::open(&self.view, files).map_err(|e| load::parquet_error(&e))
     }
 
     /// Why the whole view is not listed as one file, where its footer would be too large.

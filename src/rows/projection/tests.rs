@@ -415,22 +415,6 @@ fn rule_42_promotions_reach_list_elements_map_values_and_partition_values() {
         shown(resolve(view, schema)),
         "list 0 1 (leaf 2), map 3 4 (leaf 5, leaf 6)"
     );
-
-    assert_eq!(
-        promote(&Value::Int(-1), &PrimitiveType::Long),
-        Some(Value::Long(-1))
-    );
-    let one_and_a_half = promote(&Value::Float(1.5f32.to_bits()), &PrimitiveType::Double);
-    assert_eq!(one_and_a_half, Some(Value::Double(1.5f64.to_bits())));
-    assert_eq!(
-        promote(&Value::Date(-1), &PrimitiveType::Timestamp),
-        Some(Value::Timestamp(-86_400_000_000))
-    );
-    assert_eq!(
-        promote(&Value::Date(i32::MAX), &PrimitiveType::TimestampNs),
-        None
-    );
-    assert_eq!(promote(&Value::Long(1), &PrimitiveType::Int), None);
 }
 
 #[test]
