@@ -18,3 +18,6 @@ pub mod types;
 pub mod value;
 
 pub use error::FormatError;
+
+#[cfg(test)]
+mod tests;

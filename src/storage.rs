@@ -16,9 +16,8 @@
 //!
 //! Iceberg's own ideas stop at paths: nothing here knows what a manifest is.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,16 +25,20 @@ use bytes::Bytes;
 
 use crate::counters::Counters;
 
-use descriptors::{DescriptorId, Descriptors};
+use descriptors::Descriptors;
 use location::Location;
 use roots::{OpenError, Root};
+use source_file::{Place, read_counted, zeroed};
 
 pub mod chunk_reader;
 mod descriptors;
 mod location;
 mod roots;
+mod source_file;
 #[cfg(test)]
 mod tests;
+
+pub use source_file::{FileIdentity, SourceFile};
 
 /// Linux's `PATH_MAX`. A longer recorded path opens nothing, and is refused before it is matched against anything.
 const MAX_PATH: usize = 4096;
@@ -45,23 +48,18 @@ const MAX_PATH: usize = 4096;
 pub enum StorageError {
     /// The operating system's answer.
     #[error("{path}: {source}")]
-    #[allow(missing_docs)]
     Io { path: String, source: io::Error },
     /// No allowed root holds it, or the way to it leads out of one.
     #[error("{path}: outside the table's own storage (allow it with --allow-path or --map-path)")]
-    #[allow(missing_docs)]
     NotAllowed { path: String },
     /// A directory, FIFO, socket or device.
     #[error("{path}: not a regular file")]
-    #[allow(missing_docs)]
     NotRegular { path: String },
     /// A path on remote storage that no mapping brings here.
     #[error("{path}: {scheme}: is not local storage (say where the files lie now with --map-path)")]
-    #[allow(missing_docs)]
     Scheme { path: String, scheme: String },
     /// A range that metadata or a footer names is not in the file. All in bytes.
     #[error("{path}: read of {len} bytes at {offset} passes the end of the file ({size} bytes)")]
-    #[allow(missing_docs)]
     PastEnd {
         path: String,
         offset: u64,
@@ -70,15 +68,12 @@ pub enum StorageError {
     },
     /// Replaced, truncated or written to under us.
     #[error("{path}: changed since it was first read (files of a table never change)")]
-    #[allow(missing_docs)]
     Changed { path: String },
     /// A file to be read whole is larger than any honest one. All in bytes.
     #[error("{path}: {size} bytes, where at most {max} are expected")]
-    #[allow(missing_docs)]
     TooLarge { path: String, size: u64, max: u64 },
     /// `--map-path` without its `=`, or with nothing to map.
     #[error("--map-path {text}: expected OLD=NEW")]
-    #[allow(missing_docs)]
     BadMapping { text: String },
 }
 
@@ -221,15 +216,8 @@ impl Storage {
     /// Opens a file by the path the table's metadata records for it. Regular files beneath allowed roots only.
     pub fn open(&self, recorded: &str) -> Result<Arc<SourceFile>, StorageError> {
         let (place, file) = self.find(recorded)?;
-        let identity = FileIdentity::of(&file).map_err(|source| io_error(recorded, source))?;
-        Ok(Arc::new(SourceFile {
-            recorded: recorded.to_owned(),
-            place,
-            identity,
-            descriptor: self.descriptors.add(file),
-            descriptors: Arc::clone(&self.descriptors),
-            counters: Arc::clone(&self.counters),
-        }))
+        let file = SourceFile::new(recorded, place, file, &self.descriptors, &self.counters)?;
+        Ok(Arc::new(file))
     }
 
     /// Opens a file about which something was learnt before: [`StorageError::Changed`] where it is another file now.
@@ -405,123 +393,6 @@ pub fn read_named_file(path: &Path, max: u64, counters: &Counters) -> Result<Byt
     Ok(Bytes::from(buffer))
 }
 
-/// What tells one file, in one state, from every other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct FileIdentity {
-    device: u64,
-    inode: u64,
-    /// Bytes.
-    size: u64,
-    /// Seconds and nanoseconds of the last change to its content.
-    modified: (i64, i64),
-}
-
-impl FileIdentity {
-    fn of(file: &File) -> io::Result<Self> {
-        let status: fs::Metadata = file.metadata()?;
-        Ok(Self {
-            device: status.dev(),
-            inode: status.ino(),
-            size: status.len(),
-            modified: (status.mtime(), status.mtime_nsec()),
-        })
-    }
-}
-
-/// Where a file was found.
-#[derive(Debug)]
-struct Place {
-    root: Arc<Root>,
-    relative: String,
-}
-
-/// An open file of a table. Cheap to keep; the descriptor behind it may be closed and opened again.
-#[derive(Debug)]
-pub struct SourceFile {
-    recorded: String,
-    place: Place,
-    identity: FileIdentity,
-    descriptor: DescriptorId,
-    descriptors: Arc<Descriptors>,
-    counters: Arc<Counters>,
-}
-
-impl SourceFile {
-    /// The recorded path, for messages.
-    pub fn path(&self) -> &str {
-        &self.recorded
-    }
-
-    /// Bytes.
-    #[allow(clippy::len_without_is_empty)]
-    pub fn len(&self) -> u64 {
-        self.identity.size
-    }
-
-    /// Tells this state of this file from every other.
-    pub fn identity(&self) -> &FileIdentity {
-        &self.identity
-    }
-
-    /// Fills `buf` from `offset`, or fails: never a short read.
-    pub fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<(), StorageError> {
-        // A `usize` is no wider than 64 bits on any machine there is.
-        self.check_range(offset, u64::try_from(buf.len()).unwrap_or(u64::MAX))?;
-        read_counted(&*self.file()?, buf, offset, &self.recorded, &self.counters)
-    }
-
-    /// `len` bytes from `offset`; checked against the file's size before any memory is taken.
-    pub fn read_range(&self, offset: u64, len: u64) -> Result<Bytes, StorageError> {
-        self.check_range(offset, len)?;
-        let mut buffer = zeroed(&self.recorded, len)?;
-        read_counted(
-            &*self.file()?,
-            &mut buffer,
-            offset,
-            &self.recorded,
-            &self.counters,
-        )?;
-        Ok(Bytes::from(buffer))
-    }
-
-    fn check_range(&self, offset: u64, len: u64) -> Result<(), StorageError> {
-        let size = self.len();
-        if offset.checked_add(len).is_some_and(|end| end <= size) {
-            return Ok(());
-        }
-        Err(StorageError::PastEnd {
-            path: self.recorded.clone(),
-            offset,
-            len,
-            size,
-        })
-    }
-
-    /// The open file; opened again, and found to be the same, where its descriptor was given up.
-    fn file(&self) -> Result<Arc<File>, StorageError> {
-        if let Some(file) = self.descriptors.get(self.descriptor) {
-            return Ok(file);
-        }
-        let opened = self.place.root.open_file(&self.place.relative);
-        let file = Arc::new(opened.map_err(|error| storage_error(&self.recorded, error))?);
-        let identity =
-            FileIdentity::of(&file).map_err(|source| io_error(&self.recorded, source))?;
-        if identity != self.identity {
-            return Err(StorageError::Changed {
-                path: self.recorded.clone(),
-            });
-        }
-        self.descriptors.put(self.descriptor, Arc::clone(&file));
-        Ok(file)
-    }
-}
-
-impl Drop for SourceFile {
-    fn drop(&mut self) {
-        self.descriptors.remove(self.descriptor);
-    }
-}
-
 /// A directory under the path it was given by, made absolute, and under its real one.
 fn local_rules(given: &Path, root: &Arc<Root>) -> Vec<Rule> {
     let absolute = std::path::absolute(given).ok();
@@ -539,38 +410,6 @@ fn open_root(path: &Path) -> Result<Arc<Root>, StorageError> {
     Root::open(path)
         .map(Arc::new)
         .map_err(|source| io_error(&path.display().to_string(), source))
-}
-
-/// Memory for `len` bytes, refused politely where there is none: a sparse file can claim any size.
-fn zeroed(path: &str, len: u64) -> Result<Vec<u8>, StorageError> {
-    let out_of_memory = || io_error(path, io::Error::from(io::ErrorKind::OutOfMemory));
-    let len = usize::try_from(len).map_err(|_| out_of_memory())?;
-    let mut buffer = Vec::new();
-    buffer.try_reserve_exact(len).map_err(|_| out_of_memory())?;
-    buffer.resize(len, 0);
-    Ok(buffer)
-}
-
-fn read_counted(
-    file: &File,
-    buffer: &mut [u8],
-    offset: u64,
-    path: &str,
-    counters: &Counters,
-) -> Result<(), StorageError> {
-    file.read_exact_at(buffer, offset)
-        .map_err(|source| match source.kind() {
-            // The range was checked against the size, so the file has become shorter.
-            io::ErrorKind::UnexpectedEof => StorageError::Changed {
-                path: path.to_owned(),
-            },
-            _ => io_error(path, source),
-        })?;
-    counters.source_reads.add(1);
-    counters
-        .source_bytes
-        .add(u64::try_from(buffer.len()).unwrap_or(u64::MAX));
-    Ok(())
 }
 
 fn is_missing<T>(opened: &Result<T, OpenError>) -> bool {

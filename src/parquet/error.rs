@@ -42,6 +42,19 @@ impl DecodeError {
         DecodeError::corrupt(what, "ends too early")
     }
 
+    /// The error, said of a column.
+    pub fn in_column(self, column: &str) -> DecodeError {
+        match self {
+            DecodeError::Unsupported { feature } => DecodeError::Unsupported {
+                feature: format!("column {column}: {feature}"),
+            },
+            DecodeError::Corrupt { what, reason } => DecodeError::Corrupt {
+                what,
+                reason: format!("{reason} (column {column})"),
+            },
+        }
+    }
+
     /// The error of the file at `path`.
     pub fn in_file(self, path: &str) -> ParquetError {
         let path = path.to_owned();

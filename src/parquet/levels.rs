@@ -22,9 +22,15 @@ pub enum LeafPlan {
     /// Not in the file.
     Missing(MissingLeaf),
     /// `_row_id`: the first row's id, and the leaf column that holds ids explicitly.
-    RowId { first: Option<i64>, stored: Option<usize> },
+    RowId {
+        first: Option<i64>,
+        stored: Option<usize>,
+    },
     /// `_last_updated_sequence_number`, likewise.
-    LastUpdated { inherited: Option<i64>, stored: Option<usize> },
+    LastUpdated {
+        inherited: Option<i64>,
+        stored: Option<usize>,
+    },
     /// `_pos`: the row's position in the file.
     Position,
 }
@@ -73,7 +79,11 @@ pub fn plan_leaves(
     fields: &[ProjectedField],
     plans: &mut [Option<LeafPlan>],
 ) -> Result<(), String> {
-    let mut walk = Walk { schema, plans, steps: Vec::new() };
+    let mut walk = Walk {
+        schema,
+        plans,
+        steps: Vec::new(),
+    };
     for (node, field) in nodes.iter().zip(fields) {
         walk.node(node, field, None)?;
     }
@@ -87,7 +97,12 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn node(&mut self, node: &TargetNode, field: &ProjectedField, parent: Option<NodeId>) -> Result<(), String> {
+    fn node(
+        &mut self,
+        node: &TargetNode,
+        field: &ProjectedField,
+        parent: Option<NodeId>,
+    ) -> Result<(), String> {
         match (&node.kind, &field.source) {
             (_, FieldSource::Constant(value)) => self.missing(node, value.as_ref(), parent),
             (TargetKind::Leaf(leaf), FieldSource::Leaf { node: source }) => {
@@ -97,7 +112,13 @@ impl Walk<'_> {
                 self.steps.pop();
                 Ok(())
             }
-            (TargetKind::Struct(children), FieldSource::Struct { node: source, fields }) => {
+            (
+                TargetKind::Struct(children),
+                FieldSource::Struct {
+                    node: source,
+                    fields,
+                },
+            ) => {
                 self.step(*source, node.repetition);
                 for (child, field) in children.iter().zip(fields) {
                     self.node(child, field, Some(*source))?;
@@ -105,31 +126,62 @@ impl Walk<'_> {
                 self.steps.pop();
                 Ok(())
             }
-            (TargetKind::List(child), FieldSource::List { outer, repeated, element }) => {
+            (
+                TargetKind::List(child),
+                FieldSource::List {
+                    outer,
+                    repeated,
+                    element,
+                },
+            ) => {
                 self.step(*outer, node.repetition);
-                self.steps.push(Step { source: true, target: true });
+                self.steps.push(Step {
+                    source: true,
+                    target: true,
+                });
                 self.node(child, element, Some(*repeated))?;
                 self.steps.pop();
                 self.steps.pop();
                 Ok(())
             }
-            (TargetKind::Map(key_node, value_node), FieldSource::Map { outer, repeated, key, value }) => {
+            (
+                TargetKind::Map(key_node, value_node),
+                FieldSource::Map {
+                    outer,
+                    repeated,
+                    key,
+                    value,
+                },
+            ) => {
                 self.step(*outer, node.repetition);
-                self.steps.push(Step { source: true, target: true });
+                self.steps.push(Step {
+                    source: true,
+                    target: true,
+                });
                 self.node(key_node, key, Some(*repeated))?;
                 self.node(value_node, value, Some(*repeated))?;
                 self.steps.pop();
                 self.steps.pop();
                 Ok(())
             }
-            _ => Err(format!("column {}: its projection does not fit its type", node.name)),
+            _ => Err(format!(
+                "column {}: its projection does not fit its type",
+                node.name
+            )),
         }
     }
 
     /// A repeated source node counts once, where its list stands: a two-level list's outer node or element does not.
     fn step(&mut self, source: NodeId, target: Repetition) {
-        let source = self.schema.nodes.get(source).is_some_and(|n| n.repetition == Repetition::Optional);
-        self.steps.push(Step { source, target: target == Repetition::Optional });
+        let source = self
+            .schema
+            .nodes
+            .get(source)
+            .is_some_and(|n| n.repetition == Repetition::Optional);
+        self.steps.push(Step {
+            source,
+            target: target == Repetition::Optional,
+        });
     }
 
     fn set(&mut self, leaf: usize, plan: LeafPlan) {
@@ -140,15 +192,28 @@ impl Walk<'_> {
 
     fn stored(&self, source: NodeId) -> Result<LeafPlan, String> {
         let node = self.schema.nodes.get(source).ok_or("no such node")?;
-        let leaf = node.leaf.ok_or_else(|| format!("column {}: a group where a value was expected", node.name))?;
+        let leaf = node
+            .leaf
+            .ok_or_else(|| format!("column {}: a group where a value was expected", node.name))?;
         let source_max = self.steps.iter().filter(|s| s.source).count();
         if source_max != usize::from(node.max_def) {
-            return Err(format!("column {}: its nesting does not fit its type", node.name));
+            return Err(format!(
+                "column {}: its nesting does not fit its type",
+                node.name
+            ));
         }
-        Ok(LeafPlan::Stored { column: leaf.column, def_map: def_map(&self.steps, node.max_def) })
+        Ok(LeafPlan::Stored {
+            column: leaf.column,
+            def_map: def_map(&self.steps, node.max_def),
+        })
     }
 
-    fn missing(&mut self, node: &TargetNode, value: Option<&Value>, parent: Option<NodeId>) -> Result<(), String> {
+    fn missing(
+        &mut self,
+        node: &TargetNode,
+        value: Option<&Value>,
+        parent: Option<NodeId>,
+    ) -> Result<(), String> {
         let guide = match parent {
             None => None,
             Some(parent) => {
@@ -168,7 +233,13 @@ impl Walk<'_> {
         let mut leaves = Vec::new();
         shred(node, value, def, rep, rep, &mut leaves)?;
         for (leaf, entries) in leaves {
-            self.set(leaf, LeafPlan::Missing(MissingLeaf { guide: guide.clone(), entries }));
+            self.set(
+                leaf,
+                LeafPlan::Missing(MissingLeaf {
+                    guide: guide.clone(),
+                    entries,
+                }),
+            );
         }
         Ok(())
     }
@@ -220,7 +291,12 @@ fn shred(
     rep: u16,
     out: &mut Vec<(usize, Vec<Entry>)>,
 ) -> Result<(), String> {
-    let misfit = || Err(format!("column {}: its default does not fit its type", node.name));
+    let misfit = || {
+        Err(format!(
+            "column {}: its default does not fit its type",
+            node.name
+        ))
+    };
     let Some(value) = value else {
         absent(node, def, first_rep, out);
         return Ok(());
@@ -228,8 +304,15 @@ fn shred(
     let def = def + u16::from(node.repetition == Repetition::Optional);
     match (&node.kind, value) {
         (_, Value::Struct(values)) => {
-            let TargetKind::Struct(children) = &node.kind else { return misfit() };
-            for (child, value) in children.iter().zip(values.iter().map(Option::as_ref).chain(std::iter::repeat(None))) {
+            let TargetKind::Struct(children) = &node.kind else {
+                return misfit();
+            };
+            for (child, value) in children.iter().zip(
+                values
+                    .iter()
+                    .map(Option::as_ref)
+                    .chain(std::iter::repeat(None)),
+            ) {
                 shred(child, value, def, first_rep, rep, out)?;
             }
         }
@@ -253,7 +336,15 @@ fn shred(
                 shred(value_node, value.as_ref(), def + 1, item_rep, rep + 1, out)?;
             }
         }
-        (TargetKind::Leaf(leaf), value) => push(*leaf, Entry { rep: first_rep, def, value: Some(value.clone()) }, out),
+        (TargetKind::Leaf(leaf), value) => push(
+            *leaf,
+            Entry {
+                rep: first_rep,
+                def,
+                value: Some(value.clone()),
+            },
+            out,
+        ),
         _ => return misfit(),
     }
     Ok(())
@@ -261,8 +352,18 @@ fn shred(
 
 fn absent(node: &TargetNode, def: u16, rep: u16, out: &mut Vec<(usize, Vec<Entry>)>) {
     match &node.kind {
-        TargetKind::Leaf(leaf) => push(*leaf, Entry { rep, def, value: None }, out),
-        TargetKind::Struct(children) => children.iter().for_each(|child| absent(child, def, rep, out)),
+        TargetKind::Leaf(leaf) => push(
+            *leaf,
+            Entry {
+                rep,
+                def,
+                value: None,
+            },
+            out,
+        ),
+        TargetKind::Struct(children) => children
+            .iter()
+            .for_each(|child| absent(child, def, rep, out)),
         TargetKind::List(element) => absent(element, def, rep, out),
         TargetKind::Map(key, value) => {
             absent(key, def, rep, out);

@@ -14,7 +14,10 @@ pub struct MadeChunk {
 impl MadeChunk {
     /// Appends a dictionary page of PLAIN values; it must be the first page.
     pub fn push_dictionary(&mut self, num_values: u32, values: &[u8]) {
-        let page = Page::Dictionary { num_values, encoding: Encoding::Plain };
+        let page = Page::Dictionary {
+            num_values,
+            encoding: Encoding::Plain,
+        };
         self.push_header(values.len(), page);
         self.bytes.extend_from_slice(values);
     }
@@ -31,11 +34,16 @@ impl MadeChunk {
         let levels = [rep, def];
         let levels_len: usize = levels.iter().flatten().map(|l| 4 + l.len()).sum();
         let len = levels_len + values.iter().map(|v| v.len()).sum::<usize>();
-        let page =
-            Page::DataV1 { num_values, encoding, def_encoding: Encoding::Rle, rep_encoding: Encoding::Rle };
+        let page = Page::DataV1 {
+            num_values,
+            encoding,
+            def_encoding: Encoding::Rle,
+            rep_encoding: Encoding::Rle,
+        };
         self.push_header(len, page);
         for level in levels.into_iter().flatten() {
-            self.bytes.extend_from_slice(&size32(level.len()).to_le_bytes());
+            self.bytes
+                .extend_from_slice(&size32(level.len()).to_le_bytes());
             self.bytes.extend_from_slice(level);
         }
         for part in values {
@@ -46,16 +54,31 @@ impl MadeChunk {
 
     fn push_header(&mut self, len: usize, page: Page) {
         let size = size32(len);
-        PageHeader { uncompressed_size: size, compressed_size: size, crc: None, page }.write(&mut self.bytes);
+        PageHeader {
+            uncompressed_size: size,
+            compressed_size: size,
+            crc: None,
+            page,
+        }
+        .write(&mut self.bytes);
     }
 }
 
 /// The length of a dictionary page, header included, that holds so many values in so many bytes.
 pub fn dictionary_page_len(num_values: u32, values_len: usize) -> usize {
     let size = size32(values_len);
-    let page = Page::Dictionary { num_values, encoding: Encoding::Plain };
+    let page = Page::Dictionary {
+        num_values,
+        encoding: Encoding::Plain,
+    };
     let mut header = Vec::with_capacity(32);
-    PageHeader { uncompressed_size: size, compressed_size: size, crc: None, page }.write(&mut header);
+    PageHeader {
+        uncompressed_size: size,
+        compressed_size: size,
+        crc: None,
+        page,
+    }
+    .write(&mut header);
     header.len() + values_len
 }
 

@@ -15,7 +15,8 @@
 //! | PLAIN, dictionary indices, BYTE_STREAM_SPLIT | values are only dropped | `0` |
 //! | DELTA_BINARY_PACKED → PLAIN | | `n·width` |
 //! | DELTA_LENGTH_BYTE_ARRAY → PLAIN | a length of 4 bytes a value; the bytes are the source's | `4n` |
-//! | DELTA_BYTE_ARRAY, encoded as itself | a suffix grows only by bytes that stood in the suffix of a dropped row; lengths take at most 4 bytes and an eighth each, twice | `9n + 64P` |
+//! | DELTA_BYTE_ARRAY, encoded as itself | a suffix grows only by bytes that stood in the suffix of a dropped row; lengths take at most 4 bytes and an eighth each, twice, and the last miniblock of a page is filled up (`delta::byte_array_bound`) | `9n + 320P` |
+//! | DELTA_BYTE_ARRAY → PLAIN, for a fixed width | | `n·width` |
 //! | RLE booleans → PLAIN | | `n/8 + P` |
 //! | wider values | every value, in pages and dictionary, grows by the ratio of the widths | `S·ratio` |
 //!
@@ -27,11 +28,11 @@ use super::format::{ColumnChunk, Encoding, Page, PageHeader};
 use crate::rows::file_schema::Physical;
 
 use super::format::Encoding::{
-    ByteStreamSplit, DeltaBinaryPacked, DeltaByteArray, DeltaLengthByteArray, Plain, PlainDictionary, Rle,
+    DeltaBinaryPacked, DeltaByteArray, DeltaLengthByteArray, Plain, PlainDictionary, Rle,
 };
 
-/// A slot always has room for this much filler, so that any remainder can be filled.
-const FILL: u64 = 64;
+/// A slot always has room for this much filler (two page headers), so that any remainder can be filled.
+pub const FILL: u64 = 64;
 /// The least bytes a page header takes: eight fields and two stops.
 const MIN_HEADER: u64 = 17;
 /// Room for writers that count their own headers a little short in `total_uncompressed_size`.
@@ -41,7 +42,8 @@ const SLACK: u64 = 192;
 #[derive(Clone, Copy, Debug)]
 pub struct SlotShape {
     pub source: Physical,
-    pub target: Physical,
+    /// Bytes of a value before and after, where values change their width.
+    pub widths: Option<(u32, u32)>,
     /// Whether the leaf stands in a list or map.
     pub nested: bool,
     /// Bits per level, repetition and definition together, where levels are written anew.
@@ -50,11 +52,24 @@ pub struct SlotShape {
 
 /// Bytes to reserve for a transcoded chunk.
 pub fn slot_len(chunk: &ColumnChunk, shape: SlotShape) -> u64 {
-    let size = u64::try_from(chunk.total_uncompressed_size.max(chunk.total_compressed_size)).unwrap_or(0);
+    let size = u64::try_from(
+        chunk
+            .total_uncompressed_size
+            .max(chunk.total_compressed_size),
+    )
+    .unwrap_or(0);
     let values = u64::try_from(chunk.num_values).unwrap_or(0);
     let most_pages = size / MIN_HEADER + 1;
-    let counted: u64 = chunk.encoding_stats.iter().map(|s| u64::try_from(s.count).unwrap_or(0)).sum();
-    let pages = if counted == 0 { most_pages } else { counted.min(most_pages) };
+    let counted: u64 = chunk
+        .encoding_stats
+        .iter()
+        .map(|s| u64::try_from(s.count).unwrap_or(0))
+        .sum();
+    let pages = if counted == 0 {
+        most_pages
+    } else {
+        counted.min(most_pages)
+    };
 
     let mut growth = if shape.nested { 4 * pages } else { 0 };
     let mut pages_grow = false;
@@ -64,28 +79,37 @@ pub fn slot_len(chunk: &ColumnChunk, shape: SlotShape) -> u64 {
     }
     for encoding in &chunk.encodings {
         growth += match encoding {
-            DeltaBinaryPacked => values.saturating_mul(width(shape.target)),
+            DeltaBinaryPacked => values.saturating_mul(width(shape)),
             DeltaLengthByteArray => 4 * values,
-            DeltaByteArray => 9 * values + 64 * pages,
+            DeltaByteArray if width(shape) > 0 => values.saturating_mul(width(shape)),
+            DeltaByteArray => 9 * values + 320 * pages.min(values),
             Rle if shape.source == Physical::Boolean => values / 8 + pages,
             _ => continue,
         };
         pages_grow = true;
     }
-    let (from, to) = (width(shape.source), width(shape.target));
-    let size = if from > 0 && to > from {
-        pages_grow = true;
-        size.saturating_mul(to).div_ceil(from)
-    } else {
-        size
+    let size = match shape.widths {
+        Some((from, to)) if to > from => {
+            pages_grow = true;
+            size.saturating_mul(u64::from(to))
+                .div_ceil(u64::from(from.max(1)))
+        }
+        _ => size,
     };
-    growth += if pages_grow { 8 * pages } else { (4 * pages).min(size / 81 + 1) };
+    growth += if pages_grow {
+        8 * pages
+    } else {
+        (4 * pages).min(size / 81 + 1)
+    };
     size.saturating_add(growth).saturating_add(SLACK + FILL)
 }
 
-/// Bytes of a fixed-width value; 0 for the others.
-fn width(physical: Physical) -> u64 {
-    match physical {
+/// Bytes of a value in PLAIN encoding, once transcoded; 0 where that is not fixed.
+fn width(shape: SlotShape) -> u64 {
+    if let Some((_, to)) = shape.widths {
+        return u64::from(to);
+    }
+    match shape.source {
         Physical::Int32 | Physical::Float => 4,
         Physical::Int64 | Physical::Double => 8,
         Physical::Int96 => 12,
@@ -94,26 +118,28 @@ fn width(physical: Physical) -> u64 {
     }
 }
 
-/// Fills a chunk up to `len` with closing pages of no values; `None` when the chunk is too long for it.
+/// What fills `rest` bytes behind a chunk's last page: the headers of closing pages without values, to be followed by
+/// zeros. `None` when a page cannot be so short.
 ///
 /// A page header's length depends on the sizes in it, so a few remainders fit no single page; a first, empty page
 /// shifts those.
-pub fn fill(mut chunk: Vec<u8>, len: usize) -> Option<Vec<u8>> {
-    while chunk.len() < len {
-        let rest = len - chunk.len();
-        let body = closing_page(rest).or_else(|| {
-            let shorter = rest.checked_sub(header(0).len())?;
-            closing_page(shorter).map(|_| 0)
-        })?;
-        chunk.extend_from_slice(&header(body));
-        chunk.resize(chunk.len() + body, 0);
+pub fn filler(rest: usize) -> Option<Vec<u8>> {
+    if rest == 0 {
+        return Some(Vec::new());
     }
-    (chunk.len() == len).then_some(chunk)
+    if let Some(body) = closing_page(rest) {
+        return Some(header(body));
+    }
+    let mut first = header(0);
+    let body = closing_page(rest.checked_sub(first.len())?)?;
+    first.extend(header(body));
+    Some(first)
 }
 
 /// The body length with which a closing page takes exactly `total` bytes.
 fn closing_page(total: usize) -> Option<usize> {
-    (0..=5 * 2 + MIN_HEADER as usize)
+    // Two sizes of up to 5 bytes stand in a header whose other parts take at most MIN_HEADER.
+    (0..=10 + MIN_HEADER as usize)
         .filter_map(|header_len| total.checked_sub(header_len))
         .find(|&body| header(body).len() + body == total)
 }
@@ -124,7 +150,12 @@ fn header(body: usize) -> Vec<u8> {
         uncompressed_size: size,
         compressed_size: size,
         crc: None,
-        page: Page::DataV1 { num_values: 0, encoding: Plain, def_encoding: Rle, rep_encoding: Rle },
+        page: Page::DataV1 {
+            num_values: 0,
+            encoding: Plain,
+            def_encoding: Rle,
+            rep_encoding: Rle,
+        },
     };
     let mut out = Vec::with_capacity(32);
     header.write(&mut out);
@@ -133,7 +164,9 @@ fn header(body: usize) -> Vec<u8> {
 
 /// Whether chunks with these encodings have a dictionary page that the transcoder keeps.
 pub fn has_dictionary(encodings: &[Encoding]) -> bool {
-    encodings.iter().any(|e| matches!(e, PlainDictionary | Encoding::RleDictionary))
+    encodings
+        .iter()
+        .any(|e| matches!(e, PlainDictionary | Encoding::RleDictionary))
 }
 
 /// The encodings a transcoded chunk may hold, given the source's.
@@ -146,20 +179,4 @@ pub fn transcoded_encodings(encodings: &[Encoding]) -> Vec<Encoding> {
         out.push(DeltaByteArray);
     }
     out
-}
-
-/// Whether pages of this encoding can be transcoded at all.
-pub fn can_transcode(encoding: Encoding) -> bool {
-    matches!(
-        encoding,
-        Plain
-            | PlainDictionary
-            | Encoding::RleDictionary
-            | Rle
-            | Encoding::BitPacked
-            | DeltaBinaryPacked
-            | DeltaLengthByteArray
-            | DeltaByteArray
-            | ByteStreamSplit
-    )
 }

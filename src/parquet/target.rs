@@ -61,14 +61,29 @@ pub type FieldSources<'a> = Vec<(&'a FileSchema, &'a FieldSource)>;
 impl TargetSchema {
     /// The schema of a file with these top-level fields, each with its sources.
     pub fn build(fields: &[(&NestedField, FieldSources<'_>)]) -> TargetSchema {
-        let mut builder = Builder { leaves: Vec::new(), path: Vec::new() };
-        let roots = fields.iter().map(|(field, sources)| builder.node(field, sources, 0, 0)).collect();
-        TargetSchema { roots, leaves: builder.leaves }
+        let mut builder = Builder {
+            leaves: Vec::new(),
+            path: Vec::new(),
+        };
+        let roots = fields
+            .iter()
+            .map(|(field, sources)| builder.node(field, sources, 0, 0))
+            .collect();
+        TargetSchema {
+            roots,
+            leaves: builder.leaves,
+        }
     }
 
     /// The schema's elements depth first, the root included, as a footer lists them.
     pub fn elements(&self) -> Vec<SchemaElement> {
-        let mut out = vec![group("table", None, Annotation::None, None, self.roots.len())];
+        let mut out = vec![group(
+            "table",
+            None,
+            Annotation::None,
+            None,
+            self.roots.len(),
+        )];
         for node in &self.roots {
             self.push_elements(node, &mut out);
         }
@@ -87,19 +102,49 @@ impl TargetSchema {
                 field_id: node.field_id.map(|id| id.0),
             }),
             TargetKind::Struct(children) => {
-                out.push(group(&node.name, repetition, Annotation::None, node.field_id, children.len()));
+                out.push(group(
+                    &node.name,
+                    repetition,
+                    Annotation::None,
+                    node.field_id,
+                    children.len(),
+                ));
                 for child in children {
                     self.push_elements(child, out);
                 }
             }
             TargetKind::List(element) => {
-                out.push(group(&node.name, repetition, Annotation::List, node.field_id, 1));
-                out.push(group("list", Some(Repetition::Repeated), Annotation::None, None, 1));
+                out.push(group(
+                    &node.name,
+                    repetition,
+                    Annotation::List,
+                    node.field_id,
+                    1,
+                ));
+                out.push(group(
+                    "list",
+                    Some(Repetition::Repeated),
+                    Annotation::None,
+                    None,
+                    1,
+                ));
                 self.push_elements(element, out);
             }
             TargetKind::Map(key, value) => {
-                out.push(group(&node.name, repetition, Annotation::Map, node.field_id, 1));
-                out.push(group("key_value", Some(Repetition::Repeated), Annotation::None, None, 2));
+                out.push(group(
+                    &node.name,
+                    repetition,
+                    Annotation::Map,
+                    node.field_id,
+                    1,
+                ));
+                out.push(group(
+                    "key_value",
+                    Some(Repetition::Repeated),
+                    Annotation::None,
+                    None,
+                    2,
+                ));
                 self.push_elements(key, out);
                 self.push_elements(value, out);
             }
@@ -131,8 +176,17 @@ struct Builder {
 
 impl Builder {
     /// `def` and `rep` are the maximum levels of the node's parent.
-    fn node(&mut self, field: &NestedField, sources: &FieldSources<'_>, def: u16, rep: u16) -> TargetNode {
-        let optional = !field.required || sources.iter().any(|(schema, source)| may_be_null(schema, source));
+    fn node(
+        &mut self,
+        field: &NestedField,
+        sources: &FieldSources<'_>,
+        def: u16,
+        rep: u16,
+    ) -> TargetNode {
+        let optional = !field.required
+            || sources
+                .iter()
+                .any(|(schema, source)| may_be_null(schema, source));
         let def = def + u16::from(optional);
         self.path.push(field.name.clone());
         let (annotation, kind) = match &field.ty {
@@ -181,12 +235,25 @@ impl Builder {
                 });
                 let value = self.node(&ty.value, &values, def + 1, rep + 1);
                 self.path.pop();
-                (Annotation::Map, TargetKind::Map(Box::new(key), Box::new(value)))
+                (
+                    Annotation::Map,
+                    TargetKind::Map(Box::new(key), Box::new(value)),
+                )
             }
         };
         self.path.pop();
-        let repetition = if optional { Repetition::Optional } else { Repetition::Required };
-        TargetNode { name: field.name.clone(), field_id: known_id(field.id), repetition, annotation, kind }
+        let repetition = if optional {
+            Repetition::Optional
+        } else {
+            Repetition::Required
+        };
+        TargetNode {
+            name: field.name.clone(),
+            field_id: known_id(field.id),
+            repetition,
+            annotation,
+            kind,
+        }
     }
 }
 
@@ -199,12 +266,20 @@ fn below<'a>(
     sources: &FieldSources<'a>,
     child: impl Fn(&'a FieldSource) -> Option<&'a ProjectedField>,
 ) -> FieldSources<'a> {
-    sources.iter().filter_map(|(schema, source)| Some((*schema, &child(source)?.source))).collect()
+    sources
+        .iter()
+        .filter_map(|(schema, source)| Some((*schema, &child(source)?.source)))
+        .collect()
 }
 
 /// Whether a data file's rows may lack the field where its parent is present.
 fn may_be_null(schema: &FileSchema, source: &FieldSource) -> bool {
-    let optional = |node: NodeId| schema.nodes.get(node).is_none_or(|n| n.repetition == Repetition::Optional);
+    let optional = |node: NodeId| {
+        schema
+            .nodes
+            .get(node)
+            .is_none_or(|n| n.repetition == Repetition::Optional)
+    };
     match source {
         FieldSource::Constant(value) => value.is_none(),
         FieldSource::Leaf { node } | FieldSource::Struct { node, .. } => optional(*node),
@@ -275,9 +350,10 @@ fn decimal_width(precision: u8) -> u32 {
 fn annotation(ty: &PrimitiveType) -> Annotation {
     match ty {
         PrimitiveType::Unknown => Annotation::Unknown,
-        PrimitiveType::Decimal { precision, scale } => {
-            Annotation::Decimal { precision: u32::from(*precision), scale: u32::from(*scale) }
-        }
+        PrimitiveType::Decimal { precision, scale } => Annotation::Decimal {
+            precision: u32::from(*precision),
+            scale: u32::from(*scale),
+        },
         PrimitiveType::Date => Annotation::Date,
         PrimitiveType::Time => Annotation::TimeMicros,
         PrimitiveType::Timestamp => Annotation::TimestampMicros { utc: false },

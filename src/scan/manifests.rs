@@ -1,9 +1,6 @@
 //! Reads a snapshot's manifest list and manifests.
 
-use std::num::NonZero;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::sync::Arc;
 
 use crate::cache::{Cache, CacheKey};
 use crate::iceberg::FormatError;
@@ -11,15 +8,13 @@ use crate::iceberg::manifest::{
     DataFile, ManifestContent, ManifestEntry, ManifestFile, parse_manifest, parse_manifest_list,
 };
 use crate::iceberg::metadata::{Snapshot, SnapshotManifests, TableMetadata};
+use crate::parallel::in_parallel;
 use crate::storage::Storage;
 
 use super::ScanError;
 
 /// Bytes. Manifests are 8 MiB by default and a list names some thousands of them; neither comes near this.
 const MAX_FILE: u64 = 1 << 30;
-
-/// Threads that read the manifests of one snapshot.
-const MAX_THREADS: usize = 8;
 
 /// A manifest's live entries.
 #[derive(Debug)]
@@ -148,35 +143,4 @@ fn weight(entry: &ManifestEntry) -> usize {
         + null_value_counts.len() * 16
         + equality_ids.len() * 4
         + referenced_data_file.as_ref().map_or(0, String::len)
-}
-
-/// Applies `read` to each item on a few threads; the results are in the order of the items.
-fn in_parallel<I: Sync, R: Send>(items: &[I], read: impl Fn(&I) -> R + Sync) -> Vec<R> {
-    let threads = thread::available_parallelism()
-        .map_or(1, NonZero::get)
-        .min(MAX_THREADS)
-        .min(items.len());
-    if threads <= 1 {
-        return items.iter().map(read).collect();
-    }
-    let next = AtomicUsize::new(0);
-    let results = Mutex::new(Vec::with_capacity(items.len()));
-    thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(item) = items.get(index) else { break };
-                    let result = read(item);
-                    results
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .push((index, result));
-                }
-            });
-        }
-    });
-    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-    results.sort_by_key(|(index, _)| *index);
-    results.into_iter().map(|(_, result)| result).collect()
 }

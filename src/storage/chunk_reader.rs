@@ -51,9 +51,10 @@ impl Read for SourceCursor {
         let take = buffer
             .len()
             .min(usize::try_from(left).unwrap_or(usize::MAX));
-        let Some(wanted) = buffer.get_mut(..take) else {
+        let wanted = buffer.get_mut(..take).unwrap_or_default();
+        if wanted.is_empty() {
             return Ok(0);
-        };
+        }
         self.file
             .read_exact_at(wanted, self.position)
             .map_err(to_io)?;

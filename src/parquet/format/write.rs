@@ -240,7 +240,7 @@ fn column_metadata(writer: &mut StructWriter<'_>, chunk: &ColumnChunk, path: &[&
 }
 
 fn chunk_statistics(writer: &mut StructWriter<'_>, statistics: &Statistics) {
-    let mut binary = |writer: &mut StructWriter<'_>, id, value: &Option<Box<[u8]>>| {
+    let binary = |writer: &mut StructWriter<'_>, id, value: &Option<Box<[u8]>>| {
         if let Some(value) = value {
             writer.binary(id, value);
         }
@@ -264,7 +264,7 @@ fn chunk_statistics(writer: &mut StructWriter<'_>, statistics: &Statistics) {
 }
 
 /// The most bytes the header of a v1 data page takes, without a checksum, in any encoding `parquet.thrift` names.
-pub const PAGE_HEADER_V1_MAX: usize = 28;
+pub const PAGE_HEADER_V1_MAX: usize = 29;
 
 /// The exact length of the header that [`PageHeader::write`] gives a v1 data page of these sizes, without a checksum,
 /// in any encoding `parquet.thrift` names. Grows with each of its arguments; at most [`PAGE_HEADER_V1_MAX`].

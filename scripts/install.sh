@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# Installs what the tests and the quick start need on a fresh Debian machine: FUSE, a few command-line tools, and the Parquet
+# readers that the tests compare. Run it as often as you like: what is there is left alone.
+#
+#   scripts/install.sh            what a mount needs, and DuckDB to look into it
+#   scripts/install.sh --tests    the readers of tests/readers and the tools of the test suites too
+#
+# Rust itself is not installed here: have cargo on the PATH (https://rustup.rs).
+# Everything but Debian packages goes below target/, so `rm -rf target` removes it.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+target=${CARGO_TARGET_DIR:-$root/target}
+tests=no
+[[ ${1:-} == --tests ]] && tests=yes
+
+say() { printf 'install: %s\n' "$*"; }
+
+# Reached by sudo where we are not root; a machine with neither gets told which packages to ask for.
+as_root() {
+    if [[ $(id -u) == 0 ]]; then
+        "$@"
+    elif command -v sudo > /dev/null; then
+        sudo "$@"
+    else
+        say "neither root nor sudo: please have these Debian packages installed: ${packages[*]}"
+        return 1
+    fi
+}
+
+# A Debian package for each command that is missing.
+packages=()
+need() { # command package
+    command -v "$1" > /dev/null || packages+=("$2")
+}
+need fusermount3 fuse3
+need cc gcc
+need python3 python3
+python3 -c 'import ensurepip' 2> /dev/null || packages+=(python3-venv)
+if [[ $tests == yes ]]; then
+    need bats bats
+    need shellcheck shellcheck
+    need jq jq
+    need rsync rsync
+    need java openjdk-17-jre-headless
+    need node nodejs
+    need npm npm
+    need mandoc mandoc
+fi
+if ((${#packages[@]})); then
+    say "Debian packages: ${packages[*]}"
+    as_root apt-get update -qq || say "apt-get update failed; going on with the package lists there are"
+    for package in "${packages[@]}"; do
+        # One by one: a package that this Debian lacks (another Java, say) does not keep the others away.
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package" \
+            > /dev/null || say "NOT INSTALLED: $package"
+    done
+fi
+command -v cargo > /dev/null || {
+    say "cargo is not on the PATH: install Rust first"
+    exit 1
+}
+
+# The Python readers, in a virtual environment of their own. The stamp holds what was installed, so that a changed
+# requirements file is noticed.
+python_readers() { # name requirements...
+    local venv=$target/$1 stamp=$target/$1/.installed wanted
+    shift
+    wanted=$(printf '%s\n' "$@")
+    [[ -f $stamp && $(< "$stamp") == "$wanted" ]] && return 0
+    say "Python packages into ${venv#"$root"/} ($# of them; about a minute)"
+    [[ -x $venv/bin/python ]] || python3 -m venv "$venv"
+    if "$venv/bin/pip" install -q --disable-pip-version-check "$@"; then
+        printf '%s' "$wanted" > "$stamp"
+        return 0
+    fi
+    # Some package is missing for this Python or this processor: take those there are; the tests count what they skip.
+    local requirement
+    for requirement in "$@"; do
+        "$venv/bin/pip" install -q --disable-pip-version-check "$requirement" || say "NOT INSTALLED: $requirement"
+    done
+}
+mkdir -p "$target"
+mapfile -t requirements < <(grep -v '^#' "$root/tests/readers/requirements.txt")
+if [[ $tests == yes ]]; then
+    python_readers venv "${requirements[@]}"
+elif [[ ! -f $target/venv/.installed ]]; then
+    mapfile -t requirements < <(grep '^duckdb==' "$root/tests/readers/requirements.txt")
+    python_readers venv-duckdb "${requirements[@]}"
+fi
+
+# The JavaScript reader.
+if [[ $tests == yes ]] && ! cmp -s "$root/tests/readers/package.json" "$target/node/package.json"; then
+    say "hyparquet into ${target#"$root"/}/node"
+    mkdir -p "$target/node"
+    if command -v npm > /dev/null && cp "$root/tests/readers/package.json" "$target/node/" \
+        && (cd "$target/node" && npm install --silent --no-audit --no-fund); then
+        :
+    else
+        rm -f "$target/node/package.json"
+        say "NOT INSTALLED: hyparquet"
+    fi
+fi
+
+if [[ ! -e /dev/fuse ]]; then
+    say "there is no /dev/fuse: load the kernel's fuse module (modprobe fuse), or give the container the device"
+    exit 1
+fi
+say "ready"

@@ -1,0 +1,260 @@
+//! Every table of the corpus through every parser, against what the reference implementation reads from it.
+//!
+//! The corpus is many real tables by many writers. It is not part of the repository: `BERGFS_CORPUS` says where it lies
+//! (otherwise `../shared/corpus` beside the repository); without it, these tests say so and pass.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value as Json;
+
+use super::manifest::{ManifestContent, ManifestFile, parse_manifest, parse_manifest_list};
+use super::metadata::{RefKind, Snapshot, SnapshotManifests, TableMetadata};
+use super::schema::Schema;
+
+fn corpus() -> Option<PathBuf> {
+    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus");
+    let path = std::env::var_os("BERGFS_CORPUS").map_or_else(beside, PathBuf::from);
+    let there = path.join("MAPS.json").is_file();
+    if !there {
+        eprintln!(
+            "SKIPPED: no corpus of tables at {} (set BERGFS_CORPUS)",
+            path.display()
+        );
+    }
+    there.then_some(path)
+}
+
+/// All files under a directory by file name.
+fn files_by_name(dir: &Path, found: &mut HashMap<String, PathBuf>) {
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files_by_name(&path, found);
+        } else {
+            found.insert(
+                path.file_name().unwrap().to_string_lossy().into_owned(),
+                path,
+            );
+        }
+    }
+}
+
+fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap()
+}
+
+struct Table {
+    name: String,
+    files: HashMap<String, PathBuf>,
+    metadata: TableMetadata,
+    expected: Option<Json>,
+}
+
+fn tables(corpus: &Path) -> Vec<Table> {
+    let maps: Json =
+        serde_json::from_slice(&std::fs::read(corpus.join("MAPS.json")).unwrap()).unwrap();
+    let mut tables = Vec::new();
+    for (name, map) in maps.as_object().unwrap() {
+        let dir = corpus.join(name);
+        let path = dir.join(map["metadata"].as_str().unwrap());
+        let expected = std::fs::read(dir.join("EXPECTED.java.json")).ok();
+        let expected: Option<Json> = expected.map(|bytes| serde_json::from_slice(&bytes).unwrap());
+        let metadata = match TableMetadata::parse(&std::fs::read(&path).unwrap()) {
+            Ok(metadata) => metadata,
+            Err(error) => {
+                eprintln!("TABLE {name}: {error}");
+                continue;
+            }
+        };
+        let mut files = HashMap::new();
+        files_by_name(&dir, &mut files);
+        tables.push(Table {
+            name: name.clone(),
+            files,
+            metadata,
+            expected,
+        });
+    }
+    tables
+}
+
+impl Table {
+    fn read(&self, path: &str) -> Option<Vec<u8>> {
+        std::fs::read(self.files.get(base_name(path))?).ok()
+    }
+
+    /// A snapshot's manifests; `None` when its manifest list is not in the corpus.
+    fn manifests(&self, snapshot: &Snapshot) -> Option<Vec<ManifestFile>> {
+        match &snapshot.manifests {
+            SnapshotManifests::List(path) => Some(
+                parse_manifest_list(&self.read(path)?)
+                    .unwrap_or_else(|e| panic!("{} {path}: {e}", self.name)),
+            ),
+            SnapshotManifests::Inline(paths) => Some(
+                paths
+                    .iter()
+                    .map(|path| ManifestFile::inline(path, snapshot))
+                    .collect(),
+            ),
+        }
+    }
+
+    /// Rows of a snapshot's live data files, and whether it has delete files.
+    fn rows(&self, snapshot: &Snapshot) -> Option<(u64, bool)> {
+        let (mut rows, mut deletes) = (0, false);
+        for manifest in self.manifests(snapshot)? {
+            let bytes = self.read(&manifest.path)?;
+            let entries = parse_manifest(&bytes, &manifest, &self.metadata)
+                .unwrap_or_else(|e| panic!("{} {}: {e}", self.name, manifest.path));
+            let live = manifest
+                .added_files_count
+                .zip(manifest.existing_files_count)
+                .map(|(a, e)| a + e);
+            // Some Impala tables were edited by hand, counts of the manifest list left as they were.
+            if let Some(live) = live.filter(|_| {
+                !self
+                    .name
+                    .starts_with("impala/iceberg_v2_null_delete_record")
+            }) {
+                assert_eq!(
+                    entries.len() as u64,
+                    live,
+                    "{} {}: live entries",
+                    self.name,
+                    manifest.path
+                );
+            }
+            match manifest.content {
+                ManifestContent::Data => {
+                    rows += entries
+                        .iter()
+                        .map(|entry| entry.file.record_count)
+                        .sum::<u64>()
+                }
+                ManifestContent::Deletes => deletes |= !entries.is_empty(),
+            }
+        }
+        Some((rows, deletes))
+    }
+}
+
+#[test]
+fn corpus_every_snapshot_has_the_rows_that_the_reference_counts() {
+    let Some(corpus) = corpus() else { return };
+    let (mut compared, mut with_deletes, mut absent) = (0, 0, 0);
+    for table in tables(&corpus) {
+        let expected: HashMap<String, u64> = table
+            .expected
+            .iter()
+            .flat_map(|json| json["snapshots"].as_array().into_iter().flatten())
+            .filter_map(|s| Some((s["id"].as_str()?.to_owned(), s["count"].as_u64()?)))
+            .collect();
+        for snapshot in table.metadata.snapshots.values() {
+            let Some((rows, deletes)) = table.rows(snapshot) else {
+                absent += 1;
+                continue;
+            };
+            let Some(count) = expected.get(&snapshot.id.0.to_string()) else {
+                continue;
+            };
+            if deletes {
+                with_deletes += 1;
+                assert!(
+                    rows >= *count,
+                    "{} {:?}: {rows} rows, reference {count}",
+                    table.name,
+                    snapshot.id
+                );
+            } else {
+                compared += 1;
+                assert_eq!(rows, *count, "{} {:?}", table.name, snapshot.id);
+            }
+        }
+    }
+    eprintln!("{compared} snapshots equal, {with_deletes} have deletes, {absent} lack manifests");
+}
+
+#[test]
+fn corpus_current_snapshot_refs_and_schema_are_those_the_reference_reads() {
+    let Some(corpus) = corpus() else { return };
+    for table in tables(&corpus) {
+        let Some(expected) = table
+            .expected
+            .as_ref()
+            .filter(|json| json.get("schema").is_some())
+        else {
+            continue;
+        };
+        let metadata = &table.metadata;
+        let current = metadata.current_snapshot_id.map(|id| id.0.to_string());
+        assert_eq!(
+            expected["currentSnapshot"].as_str(),
+            current.as_deref(),
+            "{}",
+            table.name
+        );
+        assert_eq!(
+            expected["formatVersion"], metadata.format_version,
+            "{}",
+            table.name
+        );
+        let refs: HashMap<String, String> = metadata
+            .refs
+            .iter()
+            .map(|(name, target)| {
+                let kind = if target.kind == RefKind::Branch {
+                    "BRANCH"
+                } else {
+                    "TAG"
+                };
+                (name.clone(), format!("{}/{kind}", target.snapshot_id.0))
+            })
+            .collect();
+        let expected_refs: HashMap<String, String> =
+            serde_json::from_value(expected["refs"].clone()).unwrap();
+        assert_eq!(refs, expected_refs, "{}", table.name);
+        let schema = Schema::from_json(&expected["schema"])
+            .unwrap_or_else(|e| panic!("{}: {e}", table.name));
+        assert_eq!(
+            **metadata.current_schema().unwrap(),
+            schema,
+            "{}",
+            table.name
+        );
+        assert_eq!(
+            Schema::from_json(&schema.to_json()).unwrap(),
+            schema,
+            "{}: JSON round trip",
+            table.name
+        );
+    }
+}
+
+#[test]
+fn corpus_every_metadata_file_is_read() {
+    let Some(corpus) = corpus() else { return };
+    let mut pending = vec![corpus];
+    let (mut read, mut refused) = (0, Vec::new());
+    while let Some(dir) = pending.pop() {
+        for entry in std::fs::read_dir(&dir).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() {
+                pending.push(path);
+            } else if name.contains(".metadata.json") && !name.ends_with(".crc") {
+                match TableMetadata::parse(&std::fs::read(&path).unwrap()) {
+                    Ok(_) => read += 1,
+                    Err(error) => refused.push(format!("{}: {error}", path.display())),
+                }
+            }
+        }
+    }
+    eprintln!(
+        "{read} read, {} refused:\n{}",
+        refused.len(),
+        refused.join("\n")
+    );
+}
