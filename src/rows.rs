@@ -11,12 +11,15 @@
 
 use crate::storage::StorageError;
 
+pub mod equality_deletes;
 mod file_ids;
 pub mod file_schema;
 mod leaf_types;
 mod parquet_reader;
 pub mod position_deletes;
 pub mod projection;
+#[cfg(test)]
+mod test_table;
 
 /// Why the rows of a data file cannot be told.
 #[derive(Debug, thiserror::Error)]
