@@ -349,3 +349,38 @@ fn footers_and_pages_of_real_files_agree_with_the_parquet_crate() {
         }
     }
 }
+
+#[test]
+fn a_footer_takes_one_read_or_two_where_it_is_longer_than_64_kib() {
+    use crate::storage::{Storage, StorageOptions};
+
+    for (padding, reads) in [(0, 1), (100_000, 2)] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("data.parquet");
+        let mut file = [b"PAR1", &[0; 96][..]].concat();
+        let start = file.len();
+        let key_value_metadata = vec![("k".to_owned(), Some("v".repeat(padding)))];
+        let written = FileMetaData {
+            key_value_metadata,
+            ..metadata(chunk())
+        };
+        written.write(&mut file);
+        let len = u32::try_from(file.len() - start).unwrap();
+        file.extend(len.to_le_bytes());
+        file.extend(b"PAR1");
+        std::fs::write(&path, &file).unwrap();
+        let location = directory.path().to_str().unwrap();
+        let options = StorageOptions::default();
+        let storage = Storage::new(&options, directory.path(), location, &[]).unwrap();
+        let source = storage.open(path.to_str().unwrap()).unwrap();
+        let counters = storage.counters();
+        let footer = SourceFooter::read(&source, counters).unwrap();
+        assert_eq!(footer.metadata, written);
+        assert_eq!((footer.len, footer.footer_start), (file.len() as u64, 100));
+        assert!(footer.weight() > padding);
+        assert_eq!(
+            (counters.source_reads.get(), counters.footers_read.get()),
+            (reads, 1)
+        );
+    }
+}
