@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{
-    DataFile, FileContent, FileFormat, ManifestContent, ManifestEntry, ManifestFile,
+    ColumnBounds, DataFile, FileContent, FileFormat, ManifestContent, ManifestEntry, ManifestFile,
     PartitionTuple, SequenceNumber,
 };
 use crate::iceberg::avro::{Container, Cursor, Record, Schema};
@@ -415,8 +415,8 @@ struct RawFile {
     format: Option<String>,
     record_count: Option<i64>,
     file_size: Option<i64>,
-    lower_bounds: Vec<(FieldId, Box<[u8]>)>,
-    upper_bounds: Vec<(FieldId, Box<[u8]>)>,
+    lower_bounds: ColumnBounds,
+    upper_bounds: ColumnBounds,
     null_value_counts: Vec<(FieldId, u64)>,
     split_offsets_count: usize,
     equality_ids: Vec<FieldId>,
@@ -479,10 +479,7 @@ impl RawFile {
     }
 }
 
-fn bounds(
-    cursor: &mut Cursor<'_>,
-    schema: &Schema,
-) -> Result<Vec<(FieldId, Box<[u8]>)>, FormatError> {
+fn bounds(cursor: &mut Cursor<'_>, schema: &Schema) -> Result<ColumnBounds, FormatError> {
     let mut bounds = Vec::new();
     by_field(cursor, schema, |cursor, field, schema| {
         bounds.extend(cursor.binary(schema)?.map(|bytes| (field, bytes.into())));
