@@ -7,6 +7,7 @@ use super::partition::SpecId;
 use super::types::FieldId;
 use super::value::Value;
 
+mod data_file;
 mod entries;
 mod list;
 

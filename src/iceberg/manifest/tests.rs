@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 
 use super::*;
 use crate::iceberg::metadata::{Snapshot, SnapshotManifests, TableMetadata};
-use crate::iceberg::partition::SpecId;
+use crate::iceberg::partition::{SpecId, Transform};
 
 /// An Avro file by another writer than ours.
 fn avro(schema: &Json, header: &[(&str, &str)], codec: Codec, records: &[Json]) -> Vec<u8> {
@@ -529,6 +529,7 @@ fn rule_24_void_is_null_and_a_dropped_source_takes_the_writers_type() {
     let mut dropped = table();
     let mut spec = (**dropped.partition_specs.get(&SpecId(1)).unwrap()).clone();
     spec.fields[0].source_ids = vec![FieldId(99)];
+    spec.fields[0].transform = Transform::Identity;
     dropped.partition_specs.insert(SpecId(1), Arc::new(spec));
     let entries = parse_manifest(&manifest(&[file("f")]), &listed(), &dropped).unwrap();
     assert_eq!(
