@@ -44,7 +44,7 @@ pub struct ManifestFile {
     pub min_sequence_number: SequenceNumber,
     /// The snapshot that added the manifest: entries without a snapshot id inherit it.
     pub added_snapshot_id: SnapshotId,
-    /// Files it adds. Live files it may hold: `Some(0)` for both of these means it holds none; unknown counts are `None`.
+    /// Files it adds; `None` where unknown. `Some(0)` for this and the next means that it holds no live file.
     pub added_files_count: Option<u64>,
     /// Files it keeps from earlier manifests.
     pub existing_files_count: Option<u64>,

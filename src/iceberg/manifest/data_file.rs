@@ -142,13 +142,46 @@ impl RawFile {
         Ok(())
     }
 
+    /// Whether a delete file has what says which rows it deletes: an equality delete without columns would delete
+    /// them all.
+    fn check_deletes(&self, content: FileContent) -> Result<(), FormatError> {
+        let is_vector = self
+            .format
+            .as_deref()
+            .is_some_and(|name| name.eq_ignore_ascii_case("puffin"));
+        let missing = match content {
+            FileContent::EqualityDeletes if self.equality_ids.is_empty() => Some("equality_ids"),
+            FileContent::PositionDeletes if is_vector && self.referenced_data_file.is_none() => {
+                Some("referenced_data_file")
+            }
+            FileContent::PositionDeletes if is_vector && self.content_offset.is_none() => {
+                Some("content_offset")
+            }
+            FileContent::PositionDeletes if is_vector && self.content_size.is_none() => {
+                Some("content_size_in_bytes")
+            }
+            _ => None,
+        };
+        match missing {
+            Some(what) => Err(FormatError::invalid(
+                what,
+                format!("is required for {content:?} but missing"),
+            )),
+            None => Ok(()),
+        }
+    }
+
     /// The data file, in a manifest of this content and spec.
     pub(super) fn finish(
-        self,
+        mut self,
         manifest: ManifestContent,
         spec_id: SpecId,
         partition: Arc<PartitionTuple>,
     ) -> Result<DataFile, FormatError> {
+        // A manifest may hold 100,000 of these: what the vectors grew too far is given back.
+        self.lower_bounds.shrink_to_fit();
+        self.upper_bounds.shrink_to_fit();
+        self.null_value_counts.shrink_to_fit();
         let content = match (self.content.unwrap_or(0), manifest) {
             (0, ManifestContent::Data) => FileContent::Data,
             (1, ManifestContent::Deletes) => FileContent::PositionDeletes,
@@ -159,6 +192,7 @@ impl RawFile {
                 return Err(FormatError::invalid("content", reason));
             }
         };
+        self.check_deletes(content)?;
         Ok(DataFile {
             content,
             path: required("file_path", self.path)?,
@@ -178,7 +212,10 @@ impl RawFile {
             null_value_counts: self.null_value_counts,
             split_offsets_count: self.split_offsets_count,
             equality_ids: self.equality_ids,
-            first_row_id: self.first_row_id,
+            first_row_id: self
+                .first_row_id
+                .map(|id| not_negative("first_row_id", id).map(|_| id))
+                .transpose()?,
             referenced_data_file: self.referenced_data_file,
             content_offset: self
                 .content_offset

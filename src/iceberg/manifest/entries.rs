@@ -158,7 +158,10 @@ impl<'a> EntryReader<'a> {
         if status == Status::Deleted {
             return Ok(None);
         }
-        let mut file = required("data_file", file)?;
+        let (raw, partition) = required("data_file", file)?;
+        let mut file = raw
+            .finish(self.content, self.spec_id, partition)
+            .map_err(|e| e.within("data_file"))?;
         let sequence_number = self.sequence_number(status, sequence_number)?;
         file.first_row_id = self.first_row_id(&file)?;
         let snapshot_id = snapshot_id.map_or(self.manifest.added_snapshot_id, SnapshotId);
@@ -201,11 +204,12 @@ impl<'a> EntryReader<'a> {
         Ok(Some(next))
     }
 
+    /// The file of an entry, not yet checked: only live ones need to be sound.
     fn data_file(
         &mut self,
         cursor: &mut Cursor<'_>,
         schema: &Schema,
-    ) -> Result<DataFile, FormatError> {
+    ) -> Result<(RawFile, Arc<PartitionTuple>), FormatError> {
         let record = required("data_file", cursor.record(schema)?)?;
         let mut raw = RawFile::default();
         let mut partition = None;
@@ -230,7 +234,7 @@ impl<'a> EntryReader<'a> {
             None if self.spec.is_unpartitioned() => self.intern(self.nulls()),
             None => return Err(FormatError::invalid("partition", "is required but missing")),
         };
-        raw.finish(self.content, self.spec_id, partition)
+        Ok((raw, partition))
     }
 
     /// A partition tuple in the order of the manifest's own spec, matched by partition field id.
