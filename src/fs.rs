@@ -351,19 +351,24 @@ impl Filesystem for BergFs {
     }
 
     fn getxattr(&self, _: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        match self.shared.xattr(ino) {
-            Ok(Some(value)) if name == NAME_ATTRIBUTE => reply_xattr(value.as_bytes(), size, reply),
-            Ok(_) => reply.error(Errno::NO_XATTR),
-            Err(errno) => reply.error(errno),
+        if name != NAME_ATTRIBUTE {
+            return reply.error(Errno::NO_XATTR);
         }
+        let work = move |shared: &Shared| shared.xattr(ino);
+        self.hand_off("getxattr", work, move |outcome| match outcome {
+            Ok(Some(value)) => reply_xattr(value.as_bytes(), size, reply),
+            Ok(None) => reply.error(Errno::NO_XATTR),
+            Err(errno) => reply.error(errno),
+        });
     }
 
     fn listxattr(&self, _: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
-        match self.shared.xattr(ino) {
+        let work = move |shared: &Shared| shared.xattr(ino);
+        self.hand_off("listxattr", work, move |outcome| match outcome {
             Ok(Some(_)) => reply_xattr(format!("{NAME_ATTRIBUTE}\0").as_bytes(), size, reply),
             Ok(None) => reply_xattr(&[], size, reply),
             Err(errno) => reply.error(errno),
-        }
+        });
     }
 
     fn access(&self, _: &Request, _: INodeNo, mask: AccessFlags, reply: ReplyEmpty) {

@@ -11,12 +11,17 @@
 
 use crate::storage::StorageError;
 
+#[cfg(test)]
+mod corpus_tests;
+pub mod equality_deletes;
 mod file_ids;
 pub mod file_schema;
 mod leaf_types;
 mod parquet_reader;
 pub mod position_deletes;
 pub mod projection;
+#[cfg(test)]
+mod test_table;
 
 /// Why the rows of a data file cannot be told.
 #[derive(Debug, thiserror::Error)]

@@ -101,12 +101,15 @@ impl Entry {
 
 type Result<T> = std::result::Result<T, TreeError>;
 
+type Tables = LruCache<Arc<TableIdent>, Arc<Table>>;
+type Views = LruCache<(Arc<TableIdent>, ViewId), Arc<ViewDirectory>>;
+
 /// The whole tree.
 pub struct Tree {
     source: Source,
     faults: Faults,
-    tables: Mutex<LruCache<Arc<TableIdent>, Arc<Table>>>,
-    views: Mutex<LruCache<(Arc<TableIdent>, ViewId), Arc<ViewDirectory>>>,
+    tables: Mutex<Tables>,
+    views: Mutex<Views>,
     /// When the tree was made: the time of what has none of its own.
     started: SystemTime,
     root: Node,
@@ -198,6 +201,9 @@ impl Tree {
             Node::Table(ident, TableNode::View(_, ViewNode::Whole)) => {
                 return names::is_cut(&ident.name, ".parquet").then(|| ident.name.clone());
             }
+            Node::Table(ident, TableNode::View(id, ViewNode::Part(name))) => {
+                return self.view(ident, *id).ok()?.parts().ok()?.cut_name(name);
+            }
             Node::Table(..) | Node::Daemon(_) => return None,
         };
         names::is_cut(name, "").then(|| name.to_owned())
@@ -223,8 +229,12 @@ impl Tree {
         self.table(ident).current(&self.source)
     }
 
+    fn kept(&self, ident: &Arc<TableIdent>) -> Result<(Arc<TableState>, Duration)> {
+        self.table(ident).kept(&self.source)
+    }
+
     fn view(&self, ident: &Arc<TableIdent>, id: ViewId) -> Result<Arc<ViewDirectory>> {
-        let state = self.table(ident).kept(&self.source)?;
+        let (state, _) = self.kept(ident)?;
         if state.incarnation != id.incarnation {
             return Err(TreeError::new(
                 ErrorKind::Stale,
@@ -276,10 +286,7 @@ impl Tree {
                 let modified = system_time(view.modified_ms);
                 match place {
                     // Its name goes when the snapshot is expired.
-                    ViewNode::Root => {
-                        let left = self.state(ident).map_or(Duration::ZERO, |(_, left)| left);
-                        directory(modified, left)
-                    }
+                    ViewNode::Root => directory(modified, self.kept(ident)?.1),
                     ViewNode::Parts => directory(modified, FOR_EVER),
                     ViewNode::Part(name) => file(view.part(name)?.len(), modified, FOR_EVER),
                     ViewNode::Whole => file(view.whole()?.len(), modified, FOR_EVER),
@@ -291,24 +298,27 @@ impl Tree {
                     }
                 }
             }
-            Node::Table(ident, place) => {
+            Node::Table(ident, place) if place.changes() => {
                 let (state, left) = self.state(ident)?;
                 let updated = system_time(state.metadata.last_updated_ms);
-                if *place == TableNode::TableJson {
-                    file(state.json_len, updated, left)
-                } else if let Some(link) = self.link(&state, place)? {
-                    let snapshot = link
-                        .snapshot
-                        .and_then(|id| state.metadata.snapshots.get(&id));
-                    Attributes {
-                        kind: Kind::Link,
-                        size: length(link.target.len()),
-                        modified: snapshot.map_or(updated, |s| system_time(s.timestamp_ms)),
-                        lifetime: left,
+                match self.link(&state, place)? {
+                    None => file(state.json_len, updated, left),
+                    Some(link) => {
+                        let snapshot = link
+                            .snapshot
+                            .and_then(|id| state.metadata.snapshots.get(&id));
+                        Attributes {
+                            kind: Kind::Link,
+                            size: length(link.target.len()),
+                            modified: snapshot.map_or(updated, |s| system_time(s.timestamp_ms)),
+                            lifetime: left,
+                        }
                     }
-                } else {
-                    directory(updated, left)
                 }
+            }
+            Node::Table(ident, _) => {
+                let (state, left) = self.kept(ident)?;
+                directory(system_time(state.metadata.last_updated_ms), left)
             }
         })
     }
@@ -379,7 +389,7 @@ impl Tree {
                 .map(link)
                 .collect(),
             TableNode::Snapshots => {
-                let views = self.state(ident)?.0.listed_views();
+                let views = self.kept(ident)?.0.listed_views();
                 views
                     .into_iter()
                     .map(|name| Entry::new(name, Kind::Directory))

@@ -119,9 +119,9 @@ fn free_mountpoint(path: &Path) -> anyhow::Result<PathBuf> {
         Err(error) if dead(&error) && mounted.is_some() => {
             fs::unmount(&mountpoint, true)
                 .with_context(|| format!("{name}: a dead bergfs mount could not be cleared"))?;
-            return free_mountpoint(path);
+            free_mountpoint(path)
         }
-        Err(error) => return Err(error).with_context(|| name.to_string()),
+        Err(error) => Err(error).with_context(|| name.to_string()),
         Ok(metadata) if !metadata.is_dir() => bail!("{name}: not a directory"),
         Ok(_) if mounted.is_some() => {
             bail!("{name}: a table is mounted here already (bergfs umount {name})")

@@ -100,22 +100,20 @@ impl Mount {
 
     /// Waits until the mount ends, or unmounts when told to stop.
     pub fn wait(self) -> io::Result<()> {
-        while self.events.recv() == Ok(Event::Stop) {
-            let top = MountTable::read()?.top(&self.mountpoint);
-            if top.is_none_or(|mount| mount.device != self.device) {
-                tracing::warn!(
-                    mountpoint = %self.mountpoint.display(),
-                    "another mount lies over this one: it is left alone"
-                );
-                break;
-            }
-            // Files that are open keep a mount busy; who asks this process to end means it.
-            unmount(&self.mountpoint, false).or_else(|_| unmount(&self.mountpoint, true))?;
-            let begun = Instant::now();
-            while !self.session.guard.is_finished() && begun.elapsed() < ENDING {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            break;
+        if self.events.recv() != Ok(Event::Stop) {
+            return Ok(());
+        }
+        let top = MountTable::read()?.top(&self.mountpoint);
+        if top.is_none_or(|mount| mount.device != self.device) {
+            let mountpoint = self.mountpoint.display();
+            tracing::warn!(%mountpoint, "not what is mounted there now, which is left alone");
+            return Ok(());
+        }
+        // Files that are open keep a mount busy; who asks this process to end means it.
+        unmount(&self.mountpoint, false).or_else(|_| unmount(&self.mountpoint, true))?;
+        let begun = Instant::now();
+        while !self.session.guard.is_finished() && begun.elapsed() < ENDING {
+            std::thread::sleep(Duration::from_millis(5));
         }
         Ok(())
     }
@@ -185,7 +183,9 @@ impl MountedAt {
     }
 
     fn parse(line: &[u8]) -> Option<MountedAt> {
-        let (before, after) = split_at_dash(line)?;
+        let fields: Vec<&[u8]> = line.split(|b| *b == b' ').collect();
+        let dash = fields.iter().position(|field| *field == b"-")?;
+        let (before, after) = (fields.get(..dash)?, fields.get(dash + 1..)?);
         let device = std::str::from_utf8(before.get(2)?).ok()?.split_once(':')?;
         let user = std::str::from_utf8(after.get(2)?)
             .ok()?
@@ -223,14 +223,6 @@ impl MountTable {
             .find(|mount| mount.mountpoint == path)
             .cloned()
     }
-}
-
-/// The fields before and after the ` - ` of a line of mountinfo.
-fn split_at_dash(line: &[u8]) -> Option<(Vec<&[u8]>, Vec<&[u8]>)> {
-    let fields: Vec<&[u8]> = line.split(|b| *b == b' ').collect();
-    let dash = fields.iter().position(|field| *field == b"-")?;
-    let (before, after) = fields.split_at(dash);
-    Some((before.to_vec(), after.get(1..)?.to_vec()))
 }
 
 /// Undoes mountinfo's `\040` and the like.

@@ -15,7 +15,7 @@ use crate::counters::Counters;
 use crate::iceberg::metadata::{Snapshot, TableMetadata};
 use crate::iceberg::schema::SchemaId;
 use crate::parquet::{ParquetError, View};
-use crate::scan::Plan;
+use crate::scan::{self, Plan};
 use crate::storage::{self, Storage, StorageOptions};
 
 use super::faults::{ErrorKind, TreeError};
@@ -147,16 +147,8 @@ pub(super) fn storage(
 
 /// The live data files of a snapshot, with their deletes.
 pub(super) fn plan(view: &View, snapshot: &Snapshot) -> Result<Plan, TreeError> {
-    if view.metadata.encrypted || snapshot.key_id.is_some() {
-        return Err(TreeError::new(
-            ErrorKind::Unsupported,
-            "encrypted tables are not supported",
-        ));
-    }
-    Err(TreeError::new(
-        ErrorKind::Unsupported,
-        "plans are not there yet",
-    ))
+    scan::plan(&view.metadata, snapshot, &view.storage, &view.cache)
+        .map_err(|e| TreeError::from_source(&e, e.is_unsupported()))
 }
 
 /// A failure of a virtual Parquet file.

@@ -68,7 +68,7 @@ impl Tree {
                 .find_ref(ident, RefKind::Tag, name)?
                 .map(TableNode::Tag),
             TableNode::Snapshots => {
-                let (state, _) = self.state(ident)?;
+                let (state, _) = self.kept(ident)?;
                 view_id(&state, name)?.map(|id| TableNode::View(id, ViewNode::Root))
             }
             TableNode::At => times::parse(name).map(|_| TableNode::Time(Arc::from(name))),

@@ -155,6 +155,18 @@ impl Node {
 }
 
 impl TableNode {
+    /// Whether what it is, and not only what it holds, changes with the table: a link, or a file about its state.
+    pub(super) fn changes(&self) -> bool {
+        matches!(
+            self,
+            TableNode::Current
+                | TableNode::Branch(_)
+                | TableNode::Tag(_)
+                | TableNode::Time(_)
+                | TableNode::TableJson
+        )
+    }
+
     fn push_path(&self, ident: &TableIdent, mut push: impl FnMut(&str)) {
         match self {
             TableNode::Root => {}

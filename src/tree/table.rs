@@ -162,11 +162,12 @@ impl Table {
         }
     }
 
-    /// The last state that could be read, for what does not change: the table's snapshots.
-    pub(super) fn kept(&self, source: &Source) -> Result<Arc<TableState>, TreeError> {
-        let (slot, _) = self.look(source);
+    /// The last state that could be read, and how long until the next look, for what a broken commit must not take
+    /// away: the table's directories and its snapshots.
+    pub(super) fn kept(&self, source: &Source) -> Result<(Arc<TableState>, Duration), TreeError> {
+        let (slot, left) = self.look(source);
         match (&slot.state, &slot.fault) {
-            (Some(state), _) => Ok(Arc::clone(state)),
+            (Some(state), _) => Ok((Arc::clone(state), left)),
             (None, Some(fault)) => Err(fault.clone()),
             (None, None) => Err(TreeError::new(ErrorKind::Stale, "the table is gone")),
         }

@@ -56,6 +56,16 @@ impl Parts {
     pub(super) fn holds(&self, name: &str) -> bool {
         self.index.contains_key(name)
     }
+
+    /// The base name of the data file that goes by this name, where it had to be cut.
+    pub(super) fn cut_name(&self, name: &str) -> Option<String> {
+        let path = &self.plan.files.get(*self.index.get(name)?)?.file.path;
+        let base = path
+            .rsplit('/')
+            .next()
+            .filter(|base| names::is_cut(base, ""))?;
+        Some(base.to_owned())
+    }
 }
 
 /// What a view's directory shows.
