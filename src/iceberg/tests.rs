@@ -11,9 +11,12 @@ use std::path::{Path, PathBuf};
 use serde_json::Value as Json;
 
 use super::deletion_vector;
-use super::manifest::{ManifestContent, ManifestFile, parse_manifest, parse_manifest_list};
+use super::manifest::{
+    DataFile, ManifestContent, ManifestFile, parse_manifest, parse_manifest_list,
+};
 use super::metadata::{RefKind, Snapshot, SnapshotManifests, TableMetadata};
 use super::schema::Schema;
+use super::value::Value;
 
 fn corpus() -> Option<PathBuf> {
     let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus");
@@ -231,6 +234,61 @@ fn corpus_current_snapshot_refs_and_schema_are_those_the_reference_reads() {
             "{}: JSON round trip",
             table.name
         );
+    }
+}
+
+#[test]
+fn corpus_every_deletion_vector_is_read_and_every_bound_decodes() {
+    let Some(corpus) = corpus() else { return };
+    let (mut vectors, mut bounds) = (0, 0);
+    for table in tables(&corpus) {
+        for snapshot in table.metadata.snapshots.values() {
+            for manifest in table.manifests(snapshot).unwrap_or_default() {
+                let Some(bytes) = table.read(&manifest.path) else {
+                    continue;
+                };
+                for entry in parse_manifest(&bytes, &manifest, &table.metadata).unwrap() {
+                    vectors += usize::from(table.check_vector(&entry.file));
+                    bounds += table.check_bounds(&entry.file);
+                }
+            }
+        }
+    }
+    eprintln!("{vectors} deletion vectors, {bounds} bounds");
+    assert!(
+        vectors > 0 && bounds > 1000,
+        "{vectors} deletion vectors, {bounds} bounds"
+    );
+}
+
+impl Table {
+    /// Reads the deletion vector that `file` is, if it is one and is in the corpus.
+    fn check_vector(&self, file: &DataFile) -> bool {
+        let Some((offset, size)) = file.content_offset.zip(file.content_size) else {
+            return false;
+        };
+        let Some(bytes) = self.read(&file.path) else {
+            return false;
+        };
+        let blob = &bytes[offset as usize..(offset + size) as usize];
+        deletion_vector::parse(blob, file.record_count)
+            .unwrap_or_else(|e| panic!("{} {}: {e}", self.name, file.path));
+        true
+    }
+
+    /// Decodes all bounds of columns that the table has; how many.
+    fn check_bounds(&self, file: &DataFile) -> usize {
+        let mut decoded = 0;
+        for (id, bytes) in file.lower_bounds.iter().chain(&file.upper_bounds) {
+            let field = self.metadata.field_by_id_any_schema(*id);
+            let Some(ty) = field.and_then(|field| field.ty.as_primitive()) else {
+                continue;
+            };
+            Value::from_bytes(ty, bytes)
+                .unwrap_or_else(|e| panic!("{} {} {id}: {e}", self.name, file.path));
+            decoded += 1;
+        }
+        decoded
     }
 }
 
