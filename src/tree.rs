@@ -288,8 +288,8 @@ impl Tree {
                     // Its name goes when the snapshot is expired.
                     ViewNode::Root => directory(modified, self.kept(ident)?.1),
                     ViewNode::Parts => directory(modified, FOR_EVER),
-                    ViewNode::Part(name) => file(view.part(name)?.len(), modified, FOR_EVER),
-                    ViewNode::Whole => file(view.whole()?.len(), modified, FOR_EVER),
+                    ViewNode::Part(name) => file(view.part_len(name)?, modified, FOR_EVER),
+                    ViewNode::Whole => file(view.whole_len()?, modified, FOR_EVER),
                     ViewNode::SchemaJson => {
                         file(length(view.schema_json().len()), modified, FOR_EVER)
                     }

@@ -149,7 +149,7 @@ fn explain(error: io::Error, mountpoint: &Path) -> anyhow::Error {
     } else if error.kind() == io::ErrorKind::NotFound {
         "fusermount3 is needed to mount as this user: install fuse3"
     } else if error.kind() == io::ErrorKind::PermissionDenied {
-        "this user may not mount there"
+        "this user may not use /dev/fuse, or not mount there"
     } else {
         return anyhow::Error::new(error);
     };
