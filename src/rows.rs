@@ -11,6 +11,7 @@
 
 use crate::storage::StorageError;
 
+pub mod equality_deletes;
 mod file_ids;
 pub mod file_schema;
 mod leaf_types;

@@ -7,7 +7,6 @@
 //! Names are the directories', with two habits of writers undone where the shorter name is free: PyIceberg and Hive
 //! keep a namespace in `<name>.db`, and Trino, Polaris and others a table in `<name>-<uuid>`.
 
-use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,13 +16,9 @@ use super::{Catalog, CatalogError, Listing, TableIdent, TablePointer};
 
 #[cfg(test)]
 mod tests;
+mod warehouse;
 
-/// Namespaces below one another. Real warehouses have one or two; this ends what symlinks could go on with.
-const MAX_DEPTH: usize = 16;
-
-/// Directories looked into to learn whether one without a table of its own is a namespace. A directory so large that
-/// this does not suffice is shown.
-const LOOK_AHEAD: usize = 256;
+use warehouse::{ChildKind, MAX_DEPTH, Warehouse, without_uuid};
 
 /// The name of a table that lies at the root of a file system, whose directory has no name.
 const NAMELESS: &str = "table";
@@ -45,22 +40,7 @@ enum SourceKind {
     Table {
         root: PathBuf,
     },
-    Warehouse,
-}
-
-/// A table or namespace directly below a namespace.
-#[derive(Debug)]
-struct Child {
-    /// As listed.
-    name: String,
-    directory: PathBuf,
-    kind: ChildKind,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ChildKind {
-    Namespace,
-    Table,
+    Warehouse(Warehouse),
 }
 
 impl DirectoryCatalog {
@@ -82,42 +62,33 @@ impl DirectoryCatalog {
             SourceKind::Table {
                 root: table_root(&holder).to_owned(),
             }
-        } else if is_namespace(&source, &[]) {
-            SourceKind::Warehouse
         } else {
-            return Err(CatalogError::NoTable {
-                path: source.display().to_string(),
-            });
+            let warehouse = Warehouse::new(source.clone());
+            if !warehouse.may_hold_tables() {
+                return Err(CatalogError::NoTable {
+                    path: source.display().to_string(),
+                });
+            }
+            SourceKind::Warehouse(warehouse)
         };
         Ok(Self { source, kind })
+    }
+
+    /// Never looks into `directory`: where the mountpoint lies in the warehouse that is mounted, the file system must
+    /// not wait for itself. To be called before the mount, while the path can still be looked at.
+    pub fn excluding(mut self, directory: &Path) -> Result<Self, CatalogError> {
+        if let SourceKind::Warehouse(warehouse) = &mut self.kind {
+            warehouse.exclude(real_path(directory)?);
+        }
+        Ok(self)
     }
 
     /// Where the one table lies; `None` for a warehouse.
     fn single_root(&self) -> Option<&Path> {
         match &self.kind {
             SourceKind::MetadataFile { root } | SourceKind::Table { root } => Some(root),
-            SourceKind::Warehouse => None,
+            SourceKind::Warehouse(_) => None,
         }
-    }
-
-    /// The directory of a namespace, found level by level, with the real paths of those passed on the way to it.
-    /// `None`: there is no such namespace.
-    fn namespace(
-        &self,
-        namespace: &[String],
-    ) -> Result<Option<(PathBuf, Vec<PathBuf>)>, CatalogError> {
-        if namespace.len() > MAX_DEPTH {
-            return Ok(None);
-        }
-        let mut directory = self.source.clone();
-        let mut passed = vec![real_path(&directory)?];
-        for name in namespace {
-            let found = child(&directory, &passed, name, ChildKind::Namespace)?;
-            let Some(child) = found else { return Ok(None) };
-            directory = child.directory;
-            passed.push(real_path(&directory)?);
-        }
-        Ok(Some((directory, passed)))
     }
 }
 
@@ -136,18 +107,17 @@ impl Catalog for DirectoryCatalog {
     }
 
     fn list(&self, namespace: &[String]) -> Result<Listing, CatalogError> {
-        if let Some(table) = self.single_table() {
-            return Ok(Listing {
-                namespaces: Vec::new(),
-                tables: vec![table.name],
-            });
-        }
         let missing = || CatalogError::NoTable {
             path: format!("{}/{}", self.source.display(), namespace.join("/")),
         };
-        let (directory, passed) = self.namespace(namespace)?.ok_or_else(missing)?;
         let mut listing = Listing::default();
-        for child in children(&directory, &passed, |_| true)? {
+        let SourceKind::Warehouse(warehouse) = &self.kind else {
+            let table = self.single_table().filter(|_| namespace.is_empty());
+            listing.tables.push(table.ok_or_else(missing)?.name);
+            return Ok(listing);
+        };
+        let place = warehouse.namespace(namespace)?.ok_or_else(missing)?;
+        for child in warehouse.children(&place, |_| true)? {
             match child.kind {
                 // What lies deeper could not be entered.
                 ChildKind::Namespace if namespace.len() == MAX_DEPTH => {}
@@ -161,24 +131,22 @@ impl Catalog for DirectoryCatalog {
     }
 
     fn table(&self, ident: &TableIdent) -> Result<Option<TablePointer>, CatalogError> {
-        if self.single_root().is_some() && self.single_table().as_ref() != Some(ident) {
-            return Ok(None);
-        }
+        let named = || self.single_table().as_ref() == Some(ident);
         match &self.kind {
-            SourceKind::MetadataFile { root } => {
-                return Ok(Some(TablePointer {
-                    metadata: self.source.clone(),
-                    root: root.clone(),
-                }));
+            SourceKind::MetadataFile { root } => Ok(named().then(|| TablePointer {
+                metadata: self.source.clone(),
+                root: root.clone(),
+            })),
+            SourceKind::Table { .. } if named() => pointer(&self.source),
+            SourceKind::Table { .. } => Ok(None),
+            SourceKind::Warehouse(warehouse) => {
+                let Some(place) = warehouse.namespace(&ident.namespace)? else {
+                    return Ok(None);
+                };
+                let found = warehouse.child(&place, &ident.name, ChildKind::Table)?;
+                found.map_or(Ok(None), |child| pointer(&child.directory))
             }
-            SourceKind::Table { .. } => return pointer(&self.source),
-            SourceKind::Warehouse => {}
         }
-        let Some((directory, passed)) = self.namespace(&ident.namespace)? else {
-            return Ok(None);
-        };
-        let found = child(&directory, &passed, &ident.name, ChildKind::Table)?;
-        found.map_or(Ok(None), |child| pointer(&child.directory))
     }
 }
 
@@ -213,163 +181,6 @@ fn table_root(holder: &Path) -> &Path {
         Some(parent) if holder.file_name().is_some_and(|name| name == "metadata") => parent,
         _ => holder,
     }
-}
-
-/// One child of `directory`. Looks only into those whose names have to do with its name, so that finding a table costs
-/// the same in a namespace of ten thousand.
-fn child(
-    directory: &Path,
-    passed: &[PathBuf],
-    name: &str,
-    kind: ChildKind,
-) -> Result<Option<Child>, CatalogError> {
-    let forms = possible_names(name);
-    let related = |other: &str| {
-        possible_names(other)
-            .iter()
-            .any(|form| forms.contains(form))
-    };
-    let children = children(directory, passed, related)?;
-    Ok(children
-        .into_iter()
-        .find(|child| child.kind == kind && child.name == name))
-}
-
-/// What a directory may be listed as, and what would then compete for that name.
-fn possible_names(directory: &str) -> Vec<&str> {
-    let shorter = [without_db(directory), without_uuid(directory)];
-    shorter.into_iter().flatten().chain([directory]).collect()
-}
-
-/// The tables and namespaces directly in `directory`, as far as `wanted` admits the directories' names. `passed`: the
-/// real paths of the namespaces it lies in, itself included. Directories that cannot be read are left out.
-fn children(
-    directory: &Path,
-    passed: &[PathBuf],
-    wanted: impl Fn(&str) -> bool,
-) -> Result<Vec<Child>, CatalogError> {
-    let mut children = Vec::new();
-    for (name, directory) in
-        subdirectories(directory, passed).map_err(|error| io_error(directory, error))?
-    {
-        if !wanted(&name) {
-            continue;
-        }
-        let kind = match metadata_directory(&directory) {
-            Ok(Some(_)) => ChildKind::Table,
-            Ok(None) if is_namespace(&directory, passed) => ChildKind::Namespace,
-            Ok(None) => continue,
-            Err(error) => {
-                tracing::debug!(directory = %directory.display(), %error, "left out of the listing");
-                continue;
-            }
-        };
-        children.push(Child {
-            name,
-            directory,
-            kind,
-        });
-    }
-    shorten_names(&mut children);
-    Ok(children)
-}
-
-/// Gives children their shorter names, where those are free.
-fn shorten_names(children: &mut [Child]) {
-    let shorter = |child: &Child| match child.kind {
-        ChildKind::Namespace => without_db(&child.name).map(str::to_owned),
-        ChildKind::Table => without_uuid(&child.name).map(str::to_owned),
-    };
-    let mut wanted: HashMap<String, usize> = HashMap::new();
-    for child in children.iter() {
-        // A directory's own name is wanted by itself too, so that nothing is shortened to it.
-        for name in shorter(child).into_iter().chain([child.name.clone()]) {
-            *wanted.entry(name).or_default() += 1;
-        }
-    }
-    for child in children {
-        if let Some(name) = shorter(child).filter(|name| wanted.get(name) == Some(&1)) {
-            child.name = name;
-        }
-    }
-}
-
-/// Whether a table lies somewhere below `directory`, or may do so.
-fn is_namespace(directory: &Path, passed: &[PathBuf]) -> bool {
-    let mut budget = LOOK_AHEAD;
-    may_hold_tables(directory, passed, &mut budget, 0)
-}
-
-/// Whether a table lies somewhere below `directory`, as far as `budget` directories tell; true where they do not.
-fn may_hold_tables(directory: &Path, passed: &[PathBuf], budget: &mut usize, depth: usize) -> bool {
-    if depth > MAX_DEPTH {
-        return false;
-    }
-    let Some(left) = budget.checked_sub(1) else {
-        return true;
-    };
-    *budget = left;
-    let Ok(real) = directory.canonicalize() else {
-        return false;
-    };
-    let passed: Vec<PathBuf> = passed.iter().cloned().chain([real]).collect();
-    let Ok(subdirectories) = subdirectories(directory, &passed) else {
-        return false;
-    };
-    subdirectories.iter().any(|(_, below)| {
-        matches!(metadata_directory(below), Ok(Some(_)))
-            || may_hold_tables(below, &passed, budget, depth + 1)
-    })
-}
-
-/// The directories in `directory` that may be tables or namespaces, by name: not hidden ones, not what belongs to a
-/// table that was dropped or has no metadata yet, and no symlink back to where one came from.
-fn subdirectories(directory: &Path, passed: &[PathBuf]) -> io::Result<Vec<(String, PathBuf)>> {
-    let has_metadata = directory.join("metadata").is_dir();
-    let mut found = Vec::new();
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        let Ok(name) = entry.file_name().into_string() else {
-            continue;
-        };
-        if name.starts_with('.') || name == "metadata" || (name == "data" && has_metadata) {
-            continue;
-        }
-        let path = entry.path();
-        let kind = entry.file_type()?;
-        let entered = if kind.is_symlink() {
-            path.is_dir() && !leads_back(&path, passed)
-        } else {
-            kind.is_dir()
-        };
-        if entered {
-            found.push((name, path));
-        }
-    }
-    found.sort();
-    Ok(found)
-}
-
-fn leads_back(link: &Path, passed: &[PathBuf]) -> bool {
-    link.canonicalize().map_or(true, |target| {
-        passed.iter().any(|real| real.starts_with(&target))
-    })
-}
-
-/// `name` without its trailing `.db`; `None` where it has none.
-fn without_db(name: &str) -> Option<&str> {
-    name.strip_suffix(".db").filter(|name| !name.is_empty())
-}
-
-/// `name` without its trailing `-<uuid>` (32 hex digits, hyphens or not); `None` where it has none.
-fn without_uuid(name: &str) -> Option<&str> {
-    const HYPHENATED: usize = 36;
-    const SIMPLE: usize = 32;
-    [HYPHENATED, SIMPLE].into_iter().find_map(|length| {
-        let (stem, id) = name.split_at_checked(name.len().checked_sub(length)?)?;
-        uuid::Uuid::try_parse(id).ok()?;
-        stem.strip_suffix('-').filter(|stem| !stem.is_empty())
-    })
 }
 
 fn real_path(directory: &Path) -> Result<PathBuf, CatalogError> {

@@ -20,7 +20,7 @@
 //! - [`open`]: the table as bergfs shows it.
 
 // Each test binary uses a part of it.
-#![allow(dead_code)]
+#![allow(dead_code, unused_imports)]
 
 pub mod avro;
 pub mod deletes;

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -171,6 +172,26 @@ impl Opened {
             }
             Opened::Refused { .. } => Err(NOT_MOUNTED),
         }
+    }
+
+    /// Bytes from an offset on; fewer only at the file's end.
+    pub fn read_range(&self, path: &str, offset: u64, len: usize) -> Result<Vec<u8>, i32> {
+        let mut bytes = vec![0; len];
+        let read = match self {
+            Opened::Tree { tree, .. } => {
+                let file = tree.open(&resolve(tree, path)?).map_err(|e| errno(&e))?;
+                tree.read(&file, offset, &mut bytes)
+                    .map_err(|e| errno(&e))?
+            }
+            Opened::Mount { mountpoint } => {
+                let file =
+                    fs::File::open(mountpoint.path().join(path)).map_err(|e| errno_of(&e))?;
+                file.read_at(&mut bytes, offset).map_err(|e| errno_of(&e))?
+            }
+            Opened::Refused { .. } => return Err(NOT_MOUNTED),
+        };
+        bytes.truncate(read);
+        Ok(bytes)
     }
 
     /// The size that `stat` gives.

@@ -276,9 +276,16 @@ impl Parser<'_> {
     }
 
     fn json(&mut self) -> Value {
-        let mut values = serde_json::Deserializer::from_str(self.rest).into_iter();
+        let text = self.rest.trim_start();
+        if !text.starts_with(['"', '{', '[']) {
+            // A number or a word ends where the field does.
+            let (word, rest) = text.split_at(text.find([',', '>']).unwrap_or(text.len()));
+            self.rest = rest;
+            return serde_json::from_str(word).unwrap();
+        }
+        let mut values = serde_json::Deserializer::from_str(text).into_iter();
         let value = values.next().unwrap().unwrap();
-        self.rest = &self.rest[values.byte_offset()..];
+        self.rest = &text[values.byte_offset()..];
         value
     }
 

@@ -558,3 +558,14 @@ fn what_is_no_table_is_refused_naming_the_path() {
         "{absent}"
     );
 }
+
+#[test]
+fn a_mountpoint_in_the_warehouse_is_never_looked_into() {
+    let place = Place::new();
+    place.table("w/a/t").table("w/mnt/t").table("w/a/mnt/t");
+    let catalog = place.catalog("w").excluding(&place.path("w/mnt")).unwrap();
+    assert_eq!(list(&catalog, &[]), listing(&["a"], &[]));
+    assert_eq!(list(&catalog, &["a"]), listing(&["mnt"], &["t"]));
+    assert_eq!(catalog.table(&ident(&["mnt"], "t")).unwrap(), None);
+    assert!(catalog.list(&["mnt".to_owned()]).is_err());
+}

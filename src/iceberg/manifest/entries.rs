@@ -560,13 +560,10 @@ fn as_partition_value(value: Value, ty: &PrimitiveType) -> Result<Value, FormatE
     }
     let converted = match (&value, ty) {
         (Value::Int(days), P::Date) => Some(Value::Date(*days)),
-        (Value::Int(days), P::Timestamp | P::TimestampNs) => Value::Date(*days).promote(ty),
-        (Value::Date(days), P::Int) => Some(Value::Int(*days)),
         (Value::Long(v), P::Time) => Some(Value::Time(*v)),
         (Value::Long(v), P::Timestamp | P::Timestamptz) => Some(Value::Timestamp(*v)),
         (Value::Long(v), P::TimestampNs | P::TimestamptzNs) => Some(Value::TimestampNs(*v)),
         (Value::Long(v), P::Int) => i32::try_from(*v).ok().map(Value::Int),
-        (Value::Long(v), P::Date) => i32::try_from(*v).ok().map(Value::Date),
         (Value::Binary(bytes), P::Uuid | P::Decimal { .. }) => Value::from_bytes(ty, bytes).ok(),
         (Value::String(text), P::Uuid) => uuid::Uuid::try_parse(text)
             .ok()

@@ -1,4 +1,4 @@
-//! Table metadata from JSON, gzipped or not, with the fallbacks of v1 resolved (spec, Appendix C and E).
+//! Table metadata from JSON, compressed or not, with the fallbacks of v1 resolved (spec, Appendix C and E).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,13 +22,15 @@ use crate::iceberg::schema::{Schema, SchemaId};
 const NEWEST_FORMAT_VERSION: i64 = 3;
 /// The first bytes of a gzip member.
 const GZIP_MAGIC: [u8; 2] = [0x1F, 0x8B];
-/// Bytes of JSON that gzip may inflate to: far beyond any real table, and short of what would exhaust memory.
+/// The first bytes of a Zstandard frame: the spec names gzip only, but iceberg-go writes these too.
+const ZSTANDARD_MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
+/// Bytes of JSON that a file may inflate to: far beyond any real table, and short of what would exhaust memory.
 const MAX_INFLATED: u64 = 1 << 30;
 /// `current-snapshot-id` of a table without a snapshot, beside null.
 const NO_SNAPSHOT: i64 = -1;
 
 impl TableMetadata {
-    /// Reads a metadata file. Gzip is recognised by its first bytes, whatever the file's name.
+    /// Reads a metadata file. Compression is recognised by the first bytes, whatever the file's name.
     ///
     /// # Errors
     ///
@@ -84,14 +86,22 @@ impl TableMetadata {
 }
 
 fn inflate(bytes: &[u8]) -> Result<Cow<'_, [u8]>, FormatError> {
-    if !bytes.starts_with(&GZIP_MAGIC) {
+    let broken = |e: std::io::Error| {
+        FormatError::invalid("table metadata", format!("does not decompress: {e}"))
+    };
+    let mut decoder: Box<dyn Read + '_> = if bytes.starts_with(&GZIP_MAGIC) {
+        Box::new(MultiGzDecoder::new(bytes).take(MAX_INFLATED + 1))
+    } else if bytes.starts_with(&ZSTANDARD_MAGIC) {
+        Box::new(
+            zstd::stream::read::Decoder::with_buffer(bytes)
+                .map_err(broken)?
+                .take(MAX_INFLATED + 1),
+        )
+    } else {
         return Ok(Cow::Borrowed(bytes));
-    }
+    };
     let mut inflated = Vec::new();
-    MultiGzDecoder::new(bytes)
-        .take(MAX_INFLATED + 1)
-        .read_to_end(&mut inflated)
-        .map_err(|e| FormatError::invalid("table metadata", format!("gzip: {e}")))?;
+    decoder.read_to_end(&mut inflated).map_err(broken)?;
     if inflated.len() as u64 > MAX_INFLATED {
         return Err(FormatError::invalid(
             "table metadata",
