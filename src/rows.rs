@@ -11,6 +11,8 @@
 
 use crate::storage::StorageError;
 
+#[cfg(test)]
+mod corpus_tests;
 pub mod equality_deletes;
 mod file_ids;
 pub mod file_schema;

@@ -14,7 +14,7 @@
 //! ```
 //!
 //! A file whose columns have no ids at all is resolved through the table's name mapping, or failing that by position
-//! (`file_ids`). What can be read as what is decided in `leaf_types`.
+//! (`file_ids`); positions that the names contradict are refused. What can be read as what is decided in `leaf_types`.
 //!
 //! Refused rather than read as null, since a reader could not tell the difference: a group without an id around fields
 //! that have theirs, and a list or map whose element, key or value has no id.
@@ -136,6 +136,7 @@ pub fn project(
         ids: &ids,
         context,
     };
+    projector.check_positions(view_fields)?;
     let fields = projector.by_id(view_fields, &file.roots)?;
     Ok(Projection {
         fields,
@@ -211,6 +212,28 @@ impl Projector<'_> {
             None => self.absent(field),
         };
         fields.iter().map(each).collect()
+    }
+
+    /// Ids given by position are wrong if a column bears the name of another field: then the file was not written
+    /// with the table's columns in the order of their ids (partition columns left out of it, say).
+    fn check_positions(&self, view_fields: &[Arc<NestedField>]) -> Result<(), RowsError> {
+        if self.ids.source != IdSource::Position {
+            return Ok(());
+        }
+        for root in &self.file.roots {
+            let name = &self.node(*root)?.name;
+            let position = self.ids.of(*root);
+            if let Some(field) = view_fields.iter().find(|field| field.name == *name)
+                && position != Some(field.id)
+            {
+                return Err(self.unsupported(format!(
+                    "a file without field ids whose columns are not in the order of the table's ids (column {name:?}, \
+                     field id {})",
+                    field.id
+                )));
+            }
+        }
+        Ok(())
     }
 
     fn present(&self, field: &Arc<NestedField>, node: NodeId) -> Result<ProjectedField, RowsError> {

@@ -347,6 +347,17 @@ fn rule_41_without_ids_or_mapping_top_level_ids_go_by_position() {
 }
 
 #[test]
+fn rule_41_positions_that_the_names_contradict_are_refused() {
+    let view = [
+        optional(1, "day", LONG),
+        optional(2, "a", LONG),
+        optional(3, "b", LONG),
+    ];
+    let error = resolve(view, "optional int64 a; optional int64 b;").unwrap_err();
+    assert!(error.is_unsupported(), "{error}");
+}
+
+#[test]
 fn rule_41_two_columns_with_one_id_are_an_error() {
     let error = resolve(
         [optional(1, "a", LONG)],
