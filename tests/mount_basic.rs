@@ -388,9 +388,8 @@ fn a_mountpoint_in_use_is_refused_and_a_dead_one_cleared() {
     );
 
     mount.kill("-KILL");
-    eventually("the mount is dead", || {
-        fs::metadata(mount.mountpoint()).is_err()
-    });
+    let stats = mount.path(".bergfs/stats");
+    eventually("the mount is dead", || fs::read(&stats).is_err());
     let cleared = mount.mount(&[]);
     assert!(cleared.status.success(), "{}", stderr(&cleared));
     assert_eq!(mount.names("snapshots"), ["1", "2"]);
