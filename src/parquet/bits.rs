@@ -90,16 +90,6 @@ impl BitWriter {
         BitWriter::default()
     }
 
-    /// Bits appended so far.
-    pub fn len(&self) -> usize {
-        self.bytes.len() * 8 + self.pending_bits
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Appends the low `width` bits (0 to 56) of `value`.
     pub fn push(&mut self, value: u64, width: usize) {
         self.pending |= (value & ((1 << width) - 1)) << self.pending_bits;
@@ -118,11 +108,12 @@ impl BitWriter {
     /// Appends `count` bits of `bytes`, from bit `start` on. Bits past the end of `bytes` are zero: callers check.
     pub fn copy(&mut self, bytes: &[u8], start: usize, count: usize) {
         let (mut at, end) = (start, start + count);
-        if self.pending_bits == 0 && start % 8 == 0 {
-            if let Some(whole) = bytes.get(start / 8..end / 8) {
-                self.bytes.extend_from_slice(whole);
-                at = end / 8 * 8;
-            }
+        if self.pending_bits == 0
+            && start.is_multiple_of(8)
+            && let Some(whole) = bytes.get(start / 8..end / 8)
+        {
+            self.bytes.extend_from_slice(whole);
+            at = end / 8 * 8;
         }
         while at < end {
             let bits = (end - at).min(48);

@@ -12,8 +12,10 @@ use super::part::{OpenedFile, Part};
 use super::slot::filler;
 use super::target::{FieldSources, TargetSchema};
 use super::{ParquetError, View};
+use crate::cache::CacheKey;
 use crate::iceberg::types::NestedField;
 use crate::parallel::in_parallel;
+use crate::rows::equality_deletes::KeyMatch;
 use crate::scan::ScanFile;
 
 /// A virtual Parquet file over some data files of a view, in their order. Its size is known; its bytes are made as
@@ -204,6 +206,10 @@ impl ParquetFile {
             parts: &self.parts,
             layout: &self.layout,
         };
+        // Equality deletes are what takes time here: match them for all files at once.
+        in_parallel(&self.parts, |part| self.deleted(part).map(|_| ()))
+            .into_iter()
+            .collect::<Result<(), _>>()?;
         let mut tail = input.make(|part, group| self.deleted_rows(part, group))?;
         let len = u32::try_from(tail.len()).map_err(|_| self.oversized())?;
         tail.extend_from_slice(&len.to_le_bytes());
@@ -245,9 +251,21 @@ impl ParquetFile {
         if !part.has_equality_deletes() {
             return Ok(Arc::clone(&part.opened.position_deleted));
         }
-        Err(ParquetError::Unsupported {
-            path: part.path().to_owned(),
-            feature: "equality deletes".to_owned(),
+        let key = CacheKey {
+            kind: "deleted",
+            id: part.cache_id.clone(),
+        };
+        self.view.cache.get_or_make(key, || {
+            let scan = &part.opened.scan;
+            let (view, metadata) = (&self.view, &self.view.metadata);
+            let matching = KeyMatch::new(scan, metadata, &view.storage, &view.cache)?;
+            let groups: Vec<usize> = (0..matching.row_groups()?).collect();
+            let mut deleted = (*part.opened.position_deleted).clone();
+            for found in in_parallel(&groups, |group| matching.row_group(*group)) {
+                deleted |= found?.as_ref();
+            }
+            let weight = deleted.serialized_size();
+            Ok((deleted, weight))
         })
     }
 }

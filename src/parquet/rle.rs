@@ -33,7 +33,7 @@
 use super::DecodeError;
 use super::bits::{BitWriter, packed_len, unpack};
 use super::keep::KeepRuns;
-use super::thrift::{varint, write_varint};
+use super::thrift::{varint, varint_len, write_varint};
 
 const WHAT: &str = "run-length encoded values";
 
@@ -231,7 +231,7 @@ impl<'a> RunWriter<'a> {
 
     /// Adds `len` times a value.
     pub fn rle(&mut self, value: u32, mut len: usize) {
-        while len > 0 && self.packed_len % 8 != 0 {
+        while len > 0 && !self.packed_len.is_multiple_of(8) {
             self.packed.push(value.into(), self.width.into());
             self.packed_len += 1;
             len -= 1;
@@ -250,6 +250,13 @@ impl<'a> RunWriter<'a> {
         let width = usize::from(self.width);
         self.packed.copy(bytes, start * width, len * width);
         self.packed_len += len;
+    }
+
+    fn levels(&mut self, levels: &[u16]) {
+        for level in levels {
+            self.packed.push((*level).into(), self.width.into());
+        }
+        self.packed_len += levels.len();
     }
 
     /// Ends the sequence. The zeros that fill its last group are left out if `cut`.
@@ -272,8 +279,8 @@ impl<'a> RunWriter<'a> {
     }
 }
 
-/// Encodes levels of `width` bits (at most 16): runs of eight and more equal levels as such, others packed. At most
-/// [`encoded_len_bound`] bytes.
+/// Encodes levels of `width` bits (at most 16): runs of eight and more equal levels as such and others packed, or, where
+/// that is no longer, all of them packed. At most [`encoded_len_bound`] bytes.
 pub fn encode_levels(levels: &[u16], width: u8) -> Vec<u8> {
     let mut out = Vec::new();
     let mut writer = RunWriter::new(width, &mut out);
@@ -289,23 +296,24 @@ pub fn encode_levels(levels: &[u16], width: u8) -> Vec<u8> {
         if repeats >= 8 {
             writer.rle((*first).into(), repeats);
         } else {
-            for level in run {
-                writer.packed(&level.to_le_bytes(), 0, 1);
-            }
+            writer.levels(run);
         }
         rest = after;
     }
     writer.finish(false);
+    if out.len() > encoded_len_bound(levels.len(), width) {
+        out.clear();
+        let mut writer = RunWriter::new(width, &mut out);
+        writer.levels(levels);
+        writer.finish(false);
+    }
     out
 }
 
-/// The most bytes [`encode_levels`] gives for `count` levels of `width` bits.
-///
-/// Every run but the last, packed, group has eight values or more. For each eight, a packed run takes `width` bytes and
-/// at most one of a header; a repeated run takes at most one of a header and, as `ceil(width / 8) ≤ width`, at most
-/// `width` bytes of value.
+/// The most bytes [`encode_levels`] gives for `count` levels of `width` bits: those of one packed run of them all.
 pub fn encoded_len_bound(count: usize, width: u8) -> usize {
-    count.div_ceil(8) * (1 + usize::from(width))
+    let groups = count.div_ceil(8);
+    varint_len((groups as u64) << 1 | 1) + groups * usize::from(width)
 }
 
 /// A sequence with its length in four bytes before it (levels of v1 pages, RLE booleans), and what follows it.

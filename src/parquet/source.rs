@@ -25,10 +25,6 @@ const TRAILER: u64 = 8;
 /// The magic at a file's start.
 const MAGIC_LEN: u64 = 4;
 
-/// parquet-mr before 1.2.9 left the dictionary page's header out of a chunk's size (PARQUET-816). Such a header takes
-/// less than this many bytes.
-const LOST_DICTIONARY_HEADER: u64 = 100;
-
 const WHAT: &str = "Parquet footer";
 
 /// A data file's footer, checked.
@@ -42,9 +38,6 @@ pub struct SourceFooter {
     pub len: u64,
     /// Where the footer starts: all chunks lie before it.
     pub footer_start: u64,
-    /// Differs between files whose footers differ: length of the file and checksum of the footer.
-    pub identity: String,
-    lost_dictionary_headers: bool,
 }
 
 impl SourceFooter {
@@ -78,17 +71,13 @@ impl SourceFooter {
         }
         let schema = file_schema(&metadata.schema)?;
         let footer = SourceFooter {
-            lost_dictionary_headers: metadata
-                .created_by
-                .as_deref()
-                .is_some_and(loses_dictionary_headers),
-            identity: format!("{len}-{:08x}-{}", crc32fast::hash(footer), footer.len()),
             footer_start: len.saturating_sub(TRAILER + footer.len() as u64),
             metadata,
             schema,
             len,
         };
         footer.check_rows()?;
+        footer.check_writer()?;
         for group in &footer.metadata.row_groups {
             for (chunk, leaf) in group.columns.iter().zip(&footer.schema.leaves) {
                 let node = footer.schema.nodes.get(*leaf);
@@ -176,6 +165,26 @@ impl SourceFooter {
         Ok(())
     }
 
+    /// parquet-mr before 1.2.9 left the dictionary page's header out of a chunk's size (PARQUET-816), so such a chunk
+    /// ends nobody knows where.
+    fn check_writer(&self) -> Result<(), DecodeError> {
+        let mut chunks = self
+            .metadata
+            .row_groups
+            .iter()
+            .flat_map(|group| &group.columns);
+        match &self.metadata.created_by {
+            Some(writer)
+                if misstates_sizes(writer) && chunks.any(|chunk| dictionary(chunk).is_some()) =>
+            {
+                Err(DecodeError::unsupported(format!(
+                    "a file with dictionaries written by {writer:?} (PARQUET-816)"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn check_chunk(
         &self,
         chunk: &ColumnChunk,
@@ -215,24 +224,22 @@ impl SourceFooter {
 
     /// `None` where the chunk does not lie wholly before the footer.
     fn range_of(&self, chunk: &ColumnChunk) -> Option<Range<u64>> {
-        let data = chunk.data_page_offset;
-        // parquet-mr writes 0 for "no dictionary"; other writers give an offset although the chunk has none.
-        let dictionary = chunk
-            .dictionary_page_offset
-            .filter(|offset| *offset > 0 && *offset < data);
-        let start = u64::try_from(dictionary.unwrap_or(data)).ok()?;
+        let start = u64::try_from(dictionary(chunk).unwrap_or(chunk.data_page_offset)).ok()?;
         let size = u64::try_from(chunk.total_compressed_size).ok()?;
         let end = start.checked_add(size)?;
         if end > self.footer_start || (size > 0 && start < MAGIC_LEN) {
             return None;
         }
-        let end = if self.lost_dictionary_headers && dictionary.is_some() {
-            (end + LOST_DICTIONARY_HEADER).min(self.footer_start)
-        } else {
-            end
-        };
         Some(start..end)
     }
+}
+
+/// Where a chunk's dictionary page starts, if it has one. parquet-mr writes 0 for "no dictionary"; other writers give an
+/// offset although the chunk has none.
+fn dictionary(chunk: &ColumnChunk) -> Option<i64> {
+    chunk
+        .dictionary_page_offset
+        .filter(|offset| *offset > 0 && *offset < chunk.data_page_offset)
 }
 
 /// The last `len` bytes before the trailer; `None` where `tail` does not hold them all.
@@ -287,7 +294,7 @@ fn footer_len(tail: &[u8], len: u64) -> Result<u64, DecodeError> {
 }
 
 /// Whether `created_by` names parquet-mr before 1.2.9.
-fn loses_dictionary_headers(created_by: &str) -> bool {
+fn misstates_sizes(created_by: &str) -> bool {
     let Some(version) = created_by.strip_prefix("parquet-mr version ") else {
         return created_by == "parquet-mr";
     };

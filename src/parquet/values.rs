@@ -40,7 +40,8 @@ pub fn filter_values(
             return Ok((Encoding::DeltaByteArray, out));
         }
         (Encoding::DeltaByteArray, Physical::Fixed(_)) => {
-            delta::byte_arrays_to_fixed(values, keep, &mut out)?;
+            let width = fixed_width(physical).ok_or_else(|| unsupported(encoding, physical))?;
+            delta::byte_arrays_to_fixed(values, width, keep, &mut out)?;
         }
         (Encoding::DeltaLengthByteArray, Physical::ByteArray) => {
             delta::lengths_to_plain(values, keep, &mut out)?;

@@ -147,10 +147,13 @@ pub fn filter_byte_array(
     Ok(())
 }
 
-/// Appends the kept ones of `keep.total()` values in DELTA_BYTE_ARRAY encoding one after the other, without lengths: for
-/// values of a fixed width, that is PLAIN.
+/// Appends the kept ones of `keep.total()` values of `width` bytes each in DELTA_BYTE_ARRAY encoding, in PLAIN encoding.
+///
+/// # Errors
+/// Bytes that break the format; a value of another width.
 pub fn byte_arrays_to_fixed(
     bytes: &[u8],
+    width: usize,
     keep: &KeepRuns,
     out: &mut Vec<u8>,
 ) -> Result<(), DecodeError> {
@@ -165,6 +168,10 @@ pub fn byte_arrays_to_fixed(
         rest = after;
         value.truncate(*prefix);
         value.extend_from_slice(new);
+        if value.len() != width {
+            let reason = format!("a value of {} bytes, not {width}", value.len());
+            return Err(DecodeError::corrupt(WHAT, reason));
+        }
         if kept {
             out.extend_from_slice(&value);
         }

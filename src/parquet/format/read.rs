@@ -56,7 +56,7 @@ impl FileMetaData {
                 3 => num_rows = Some(reader.i64(field)?),
                 4 => {
                     let schema = schema.as_deref().ok_or_else(|| missing(FOOTER, "schema"))?;
-                    let leaves = leaf_columns(schema);
+                    let leaves = LeafColumns::of(schema);
                     row_groups = Some(
                         reader
                             .list(field, |reader, element| row_group(reader, element, &leaves))?,
@@ -91,36 +91,74 @@ impl FileMetaData {
 
 /// What a schema says of one leaf column.
 pub(super) struct LeafColumn<'a> {
-    /// The names on the way to it, from below the root.
+    /// The names on the way to it, from below the root; at most [`MAX_SCHEMA_DEPTH`] of them.
     pub path: Vec<&'a str>,
     physical: Physical,
 }
 
-/// The leaves of a schema, in order. Paths of a schema deeper than [`MAX_SCHEMA_DEPTH`], or whose child counts do not
-/// add up, may be wrong: whoever builds a tree from it refuses it.
-pub(super) fn leaf_columns(schema: &[SchemaElement]) -> Vec<LeafColumn<'_>> {
-    let mut leaves = Vec::new();
-    // Names of the groups we are in, each with how many of its children are still to come.
-    let mut open: Vec<(&str, i32)> = Vec::new();
-    for element in schema.iter().skip(1) {
-        while open.last().is_some_and(|(_, left)| *left <= 0) {
-            open.pop();
+/// The leaf columns of a schema, in order.
+pub(super) struct LeafColumns<'a> {
+    schema: &'a [SchemaElement],
+    /// The group around each node; the root and its children have none.
+    parents: Vec<Option<usize>>,
+    /// The nodes that are leaves.
+    leaves: Vec<usize>,
+}
+
+impl<'a> LeafColumns<'a> {
+    /// Where the child counts do not add up, paths may be wrong: whoever builds a tree from the schema refuses it.
+    pub fn of(schema: &'a [SchemaElement]) -> LeafColumns<'a> {
+        let mut columns = LeafColumns {
+            schema,
+            parents: Vec::new(),
+            leaves: Vec::new(),
+        };
+        // The groups we are in, each with how many of its children are still to come.
+        let mut open: Vec<(usize, i32)> = Vec::new();
+        for (at, element) in schema.iter().enumerate() {
+            while open.last().is_some_and(|(_, left)| *left <= 0) {
+                open.pop();
+            }
+            columns.parents.push(open.last().map(|(group, _)| *group));
+            if let Some((_, left)) = open.last_mut() {
+                *left -= 1;
+            }
+            if at == 0 {
+                continue;
+            }
+            if element.physical.is_some() {
+                columns.leaves.push(at);
+            } else {
+                open.push((at, element.num_children.unwrap_or(0)));
+            }
         }
-        if let Some((_, left)) = open.last_mut() {
-            *left -= 1;
-        }
-        if let Some(physical) = element.physical {
-            let path = open
-                .iter()
-                .map(|(name, _)| *name)
-                .chain([element.name.as_str()])
-                .collect();
-            leaves.push(LeafColumn { path, physical });
-        } else if open.len() < MAX_SCHEMA_DEPTH {
-            open.push((&element.name, element.num_children.unwrap_or(0)));
-        }
+        columns
     }
-    leaves
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.leaves.len()
+    }
+
+    /// A leaf by its index.
+    pub fn get(&self, leaf: usize) -> Option<LeafColumn<'a>> {
+        let physical = self.schema.get(*self.leaves.get(leaf)?)?.physical?;
+        Some(LeafColumn {
+            path: self.path(leaf),
+            physical,
+        })
+    }
+
+    fn path(&self, leaf: usize) -> Vec<&'a str> {
+        let mut path = Vec::new();
+        let mut next = self.leaves.get(leaf).copied();
+        while let Some(at) = next.filter(|_| path.len() < MAX_SCHEMA_DEPTH) {
+            path.extend(self.schema.get(at).map(|element| element.name.as_str()));
+            next = self.parents.get(at).copied().flatten();
+        }
+        path.reverse();
+        path
+    }
 }
 
 fn key_value(
@@ -403,7 +441,7 @@ fn converted_type(
 fn row_group(
     reader: &mut Reader<'_>,
     element: Field,
-    leaves: &[LeafColumn<'_>],
+    leaves: &LeafColumns<'_>,
 ) -> Result<RowGroup, DecodeError> {
     const WHAT: &str = "row group";
     let mut columns = None;
@@ -415,17 +453,18 @@ fn row_group(
     reader.structure(element, |reader, field| {
         match field.id {
             1 => {
-                let mut left = leaves.iter();
+                let mut next = 0;
                 columns = Some(reader.list(field, |reader, element| {
-                    let leaf = left.next().ok_or_else(|| {
+                    let leaf = leaves.get(next).ok_or_else(|| {
                         DecodeError::corrupt(
                             WHAT,
                             "has more column chunks than the schema has leaves",
                         )
                     })?;
-                    column_chunk(reader, element, leaf)
+                    next += 1;
+                    column_chunk(reader, element, &leaf)
                 })?);
-                if left.next().is_some() {
+                if next < leaves.len() {
                     return Err(DecodeError::corrupt(
                         WHAT,
                         "has fewer column chunks than the schema has leaves",

@@ -4,7 +4,7 @@
 //! is all that some readers know (parquet-format, `LogicalTypes.md`; timestamps and times without a zone get the old
 //! annotation too, as the document demands).
 
-use super::read::{LeafColumn, leaf_columns};
+use super::read::LeafColumns;
 use super::{
     ColumnChunk, Encoding, FileMetaData, Page, PageHeader, RowGroup, SchemaElement, Statistics,
 };
@@ -31,7 +31,7 @@ impl FileMetaData {
     /// Appends the Thrift struct (a footer without its length and magic). The chunks' paths are the leaves' of
     /// `schema`; every row group must have one chunk a leaf.
     pub fn write(&self, out: &mut Vec<u8>) {
-        let leaves = leaf_columns(&self.schema);
+        let leaves = LeafColumns::of(&self.schema);
         write_struct(out, |footer| {
             footer.i32(1, self.version);
             footer.structures(2, &self.schema, schema_element);
@@ -51,7 +51,9 @@ impl FileMetaData {
                 footer.binary(6, created_by.as_bytes());
             }
             if self.column_orders {
-                footer.structures(7, &leaves, |order, _| order.structure(1, |_| {}));
+                footer.structures(7, &vec![(); leaves.len()], |order, ()| {
+                    order.structure(1, |_| {})
+                });
             }
         });
     }
@@ -174,11 +176,12 @@ fn logical_type(union: &mut StructWriter<'_>, annotation: Annotation) {
     union.structure(id, |_| {});
 }
 
-fn row_group(writer: &mut StructWriter<'_>, group: &RowGroup, leaves: &[LeafColumn<'_>]) {
-    let mut leaves = leaves.iter();
+fn row_group(writer: &mut StructWriter<'_>, group: &RowGroup, leaves: &LeafColumns<'_>) {
+    let mut next = 0;
     writer.structures(1, &group.columns, |writer, chunk| {
-        let path = leaves.next().map_or(&[][..], |leaf| &leaf.path);
-        column_chunk(writer, chunk, path);
+        let path = leaves.get(next).map_or(Vec::new(), |leaf| leaf.path);
+        next += 1;
+        column_chunk(writer, chunk, &path);
     });
     writer.i64(2, group.total_byte_size);
     writer.i64(3, group.num_rows);

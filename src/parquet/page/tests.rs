@@ -178,7 +178,7 @@ fn read(file: &[u8], width: Option<usize>, max_rep: u16, max_def: u16, filtered:
         parts.definition.decode(&mut decoded.def).unwrap();
         let count = decoded.def[first..]
             .iter()
-            .filter(|level| **level == max_def.into())
+            .filter(|level| **level == u32::from(max_def))
             .count();
         let keep = KeepRuns::without(count, (0..count).filter(|at| filtered && at % 3 == 0));
         decoded.plain.extend(plain_values(
