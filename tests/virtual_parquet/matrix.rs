@@ -3,8 +3,10 @@
 use parquet::basic::{BrotliLevel, Compression, GzipLevel, ZstdLevel};
 use parquet::file::properties::WriterVersion;
 
+use crate::builder::open::Served;
 use crate::case::{Case, Means, Pattern};
 use crate::columns::{Draw, FLAT, NESTED};
+use crate::statistics;
 
 const VERSIONS: [WriterVersion; 2] = [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0];
 
@@ -182,6 +184,25 @@ fn a_page_of_one_row_and_a_page_of_all() {
                 ..Case::of(columns)
             }
             .check();
+        }
+    }
+}
+
+/// What the checks say of files that no one has touched: of the checks themselves.
+#[test]
+fn source_files_pass_the_same_checks() {
+    for version in VERSIONS {
+        for columns in [FLAT, NESTED] {
+            let case = Case {
+                version,
+                pattern: Pattern::None,
+                ..Case::of(columns)
+            };
+            let (t, expected) = case.build();
+            let file = t.root().join("data/data-00001.parquet");
+            let bytes = std::fs::read(file).unwrap();
+            assert_eq!(Served::of(bytes.clone()).rows, expected);
+            statistics::check(&bytes, &case);
         }
     }
 }
