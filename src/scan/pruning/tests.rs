@@ -18,8 +18,11 @@ fn metadata() -> TableMetadata {
     TableMetadata::parse(json.as_bytes()).unwrap()
 }
 
-/// A file whose columns have these bounds and null counts.
-fn file(columns: &[(i32, &[u8], &[u8], Option<u64>)]) -> DataFile {
+/// A column's id, bounds and null count.
+type Column<'a> = (i32, &'a [u8], &'a [u8], Option<u64>);
+
+/// A file that says this of its columns.
+fn file(columns: &[Column<'_>]) -> DataFile {
     let id = |id: i32| FieldId(id);
     DataFile {
         content: FileContent::Data,
