@@ -153,5 +153,5 @@ pub(super) fn plan(view: &View, snapshot: &Snapshot) -> Result<Plan, TreeError> 
 
 /// A failure of a virtual Parquet file.
 pub(super) fn parquet_error(error: &ParquetError) -> TreeError {
-    TreeError::from_source(error, matches!(error, ParquetError::Unsupported { .. }))
+    TreeError::from_source(error, error.is_unsupported())
 }
