@@ -33,6 +33,8 @@ use super::format::Encoding::{
 
 /// A slot always has room for this much filler (two page headers), so that any remainder can be filled.
 pub const FILL: u64 = 64;
+/// Bytes of the length that stands before the levels of a page of version 1.
+const LEVELS_LEN: usize = 4;
 /// The least bytes a page header takes: eight fields and two stops.
 const MIN_HEADER: u64 = 17;
 /// Room for writers that count their own headers a little short in `total_uncompressed_size`.
@@ -118,30 +120,84 @@ fn width(shape: SlotShape) -> u64 {
     }
 }
 
-/// What fills `rest` bytes behind a chunk's last page: the headers of closing pages without values, to be followed by
+/// What stands behind a chunk that is shorter than its slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Behind {
+    /// Closing pages without values: the slot is the chunk, whose length nobody knows before it is made.
+    ClosingPages(Closing),
+    /// Zeros that belong to no chunk: the footer says the chunk's own length, and it is made with the footer.
+    Gap,
+}
+
+/// How a closing page's body begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closing {
+    /// The leaf has no levels: the body is spare bytes.
+    Required,
+    /// Definition levels of no bytes, then spare bytes.
+    Optional,
+    /// Definition levels that take the whole body.
+    OptionalFixed,
+}
+
+impl Behind {
+    /// What a leaf's slots end with.
+    ///
+    /// `parquet` 60 knows that a list is whole only at the end of the last page, or where another begins with values: a
+    /// closing page behind it costs the last row. And it wants PLAIN pages of fixed-length byte arrays to have exactly
+    /// the bytes of their values, of which a closing page has none.
+    pub fn of(physical: Physical, max_def: u16, max_rep: u16) -> Behind {
+        match (physical, max_def, max_rep) {
+            (_, _, 1..) | (Physical::Fixed(_), 0, _) => Behind::Gap,
+            (Physical::Fixed(_), _, 0) => Behind::ClosingPages(Closing::OptionalFixed),
+            (_, 0, 0) => Behind::ClosingPages(Closing::Required),
+            (_, _, 0) => Behind::ClosingPages(Closing::Optional),
+        }
+    }
+}
+
+/// What fills `rest` bytes behind a chunk's last page: the heads of closing pages without values, to be followed by
 /// zeros. `None` when a page cannot be so short.
 ///
-/// A page header's length depends on the sizes in it, so a few remainders fit no single page; a first, empty page
+/// A page header's length depends on the sizes in it, so a few remainders fit no single page; a first, short page
 /// shifts those.
-pub fn filler(rest: usize) -> Option<Vec<u8>> {
+pub fn filler(rest: usize, closing: Closing) -> Option<Vec<u8>> {
     if rest == 0 {
         return Some(Vec::new());
     }
-    if let Some(body) = closing_page(rest) {
-        return Some(header(body));
+    if let Some(body) = closing_body(rest, closing) {
+        return Some(closing_page(body, closing));
     }
-    let mut first = header(0);
-    let body = closing_page(rest.checked_sub(first.len())?)?;
-    first.extend(header(body));
+    let least = least_body(closing);
+    let mut first = closing_page(least, closing);
+    let body = closing_body(rest.checked_sub(first.len())?, closing)?;
+    first.extend(closing_page(body, closing));
     Some(first)
 }
 
+/// Readers read the length of the levels, whatever the number of values.
+fn least_body(closing: Closing) -> usize {
+    if closing == Closing::Required { 0 } else { LEVELS_LEN }
+}
+
 /// The body length with which a closing page takes exactly `total` bytes.
-fn closing_page(total: usize) -> Option<usize> {
+fn closing_body(total: usize, closing: Closing) -> Option<usize> {
     // Two sizes of up to 5 bytes stand in a header whose other parts take at most MIN_HEADER.
     (0..=10 + MIN_HEADER as usize)
         .filter_map(|header_len| total.checked_sub(header_len))
-        .find(|&body| header(body).len() + body == total)
+        .find(|&body| body >= least_body(closing) && header(body).len() + body == total)
+}
+
+/// A closing page up to where its body is zeros.
+fn closing_page(body: usize, closing: Closing) -> Vec<u8> {
+    let mut page = header(body);
+    let levels = match closing {
+        Closing::Required => return page,
+        Closing::Optional => 0,
+        Closing::OptionalFixed => u32::try_from(body - LEVELS_LEN).unwrap_or(u32::MAX),
+    };
+    page.extend(levels.to_le_bytes());
+    page
 }
 
 fn header(body: usize) -> Vec<u8> {
