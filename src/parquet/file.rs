@@ -167,7 +167,7 @@ impl ParquetFile {
                     .len
                     .checked_sub(chunk_len)
                     .and_then(|r| usize::try_from(r).ok());
-                let filler = rest.and_then(filler).ok_or_else(|| {
+                let filler = rest.and_then(|rest| filler(rest, target)).ok_or_else(|| {
                     let column = target.path.join(".");
                     part.corrupt(format!(
                         "column {column}: {chunk_len} bytes in a slot of {} (the footer gives a \

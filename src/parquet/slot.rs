@@ -25,14 +25,20 @@
 //! the chunk is read, never a wrong byte.
 
 use super::format::{ColumnChunk, Encoding, Page, PageHeader};
+use super::target::TargetLeaf;
+use super::thrift::write_varint;
 use crate::rows::file_schema::Physical;
 
 use super::format::Encoding::{
     DeltaBinaryPacked, DeltaByteArray, DeltaLengthByteArray, Plain, PlainDictionary, Rle,
 };
 
-/// A slot always has room for this much filler (two page headers), so that any remainder can be filled.
-pub const FILL: u64 = 64;
+/// A slot always has room for this much filler (two page heads), so that any remainder can be filled.
+pub const FILL: u64 = 128;
+/// No page head is longer: eleven fields, of which three are sizes of up to 5 bytes, three ends, and a length.
+const MAX_HEAD: usize = 48;
+/// The longest header with statistics; readers look for a header's end in so many bytes and more.
+const STUFFED: usize = 8 << 10;
 /// The least bytes a page header takes: eight fields and two stops.
 const MIN_HEADER: u64 = 17;
 /// Room for writers that count their own headers a little short in `total_uncompressed_size`.
@@ -118,48 +124,130 @@ fn width(shape: SlotShape) -> u64 {
     }
 }
 
-/// What fills `rest` bytes behind a chunk's last page: the headers of closing pages without values, to be followed by
-/// zeros. `None` when a page cannot be so short.
+/// What stands behind the last page of a chunk of this leaf, `rest` bytes of it: pages without values, of which the
+/// bytes given here are to be followed by zeros. `None` when a page cannot be so short.
+///
+/// Readers stop at a chunk's number of values, but some look at the next page before they do. What they accept there:
+///
+/// | leaf | filler |
+/// |---|---|
+/// | flat | a page of version 1 with any body |
+/// | flat, of fixed-length byte arrays | the same, its body all levels (arrow-rs wants no value bytes for no values) |
+/// | the same, required, so without levels | pages without a body, with long statistics in their headers |
+/// | nested | a page of version 2, its body all levels (behind a page of version 1, arrow-rs takes the last row for unfinished) |
 ///
 /// A page header's length depends on the sizes in it, so a few remainders fit no single page; a first, empty page
 /// shifts those.
-pub fn filler(rest: usize) -> Option<Vec<u8>> {
+pub fn filler(rest: usize, leaf: &TargetLeaf) -> Option<Vec<u8>> {
     if rest == 0 {
         return Some(Vec::new());
     }
-    if let Some(body) = closing_page(rest) {
-        return Some(header(body));
+    let fixed = matches!(leaf.physical, Physical::Fixed(_));
+    if fixed && leaf.max_def == 0 {
+        return stuffed(rest);
     }
-    let mut first = header(0);
-    let body = closing_page(rest.checked_sub(first.len())?)?;
-    first.extend(header(body));
+    let head = match (leaf.max_rep, fixed) {
+        (0, false) => plain_page,
+        (0, true) => levels_page,
+        _ => levels_page_v2,
+    };
+    if let Some(page) = closing_page(rest, head) {
+        return Some(page);
+    }
+    let mut first = head(0);
+    first.extend(closing_page(rest.checked_sub(first.len())?, head)?);
     Some(first)
 }
 
-/// The body length with which a closing page takes exactly `total` bytes.
-fn closing_page(total: usize) -> Option<usize> {
-    // Two sizes of up to 5 bytes stand in a header whose other parts take at most MIN_HEADER.
-    (0..=10 + MIN_HEADER as usize)
-        .filter_map(|header_len| total.checked_sub(header_len))
-        .find(|&body| header(body).len() + body == total)
+/// The head of a page that, with the zeros behind it, takes exactly `total` bytes.
+fn closing_page(total: usize, head: fn(usize) -> Vec<u8>) -> Option<Vec<u8>> {
+    (0..=MAX_HEAD)
+        .filter_map(|len| total.checked_sub(len))
+        .map(|zeros| (zeros, head(zeros)))
+        .find(|(zeros, head)| head.len() + zeros == total)
+        .map(|(_, head)| head)
 }
 
-fn header(body: usize) -> Vec<u8> {
+/// Version 1, values all zeros.
+fn plain_page(zeros: usize) -> Vec<u8> {
+    let page = Page::DataV1 {
+        num_values: 0,
+        encoding: Plain,
+        def_encoding: Rle,
+        rep_encoding: Rle,
+    };
+    header(zeros, page)
+}
+
+/// Version 1, definition levels all zeros, no value bytes.
+fn levels_page(zeros: usize) -> Vec<u8> {
+    let mut head = plain_page(zeros + 4);
+    head.extend(u32::try_from(zeros).unwrap_or(u32::MAX).to_le_bytes());
+    head
+}
+
+/// Version 2, definition levels all zeros, no value bytes.
+fn levels_page_v2(zeros: usize) -> Vec<u8> {
+    let page = Page::DataV2 {
+        num_values: 0,
+        num_nulls: 0,
+        num_rows: 0,
+        encoding: Plain,
+        def_len: u32::try_from(zeros).unwrap_or(u32::MAX),
+        rep_len: 0,
+        is_compressed: false,
+    };
+    header(zeros, page)
+}
+
+fn header(body: usize, page: Page) -> Vec<u8> {
     let size = u32::try_from(body).unwrap_or(u32::MAX);
     let header = PageHeader {
         uncompressed_size: size,
         compressed_size: size,
         crc: None,
-        page: Page::DataV1 {
-            num_values: 0,
-            encoding: Plain,
-            def_encoding: Rle,
-            rep_encoding: Rle,
-        },
+        page,
     };
-    let mut out = Vec::with_capacity(32);
+    let mut out = Vec::with_capacity(MAX_HEAD);
     header.write(&mut out);
     out
+}
+
+/// Pages of version 1 without a body, `total` bytes of them: their headers hold a statistics field of the length that
+/// is needed.
+fn stuffed(total: usize) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(total);
+    while out.len() < total {
+        let rest = total - out.len();
+        let page = match stuffed_page(rest.min(STUFFED)) {
+            // What is left then must be long enough for a page.
+            Some(page) if page.len() == rest || rest - page.len() >= MAX_HEAD => page,
+            _ => stuffed_page((rest / 2).min(STUFFED)).or_else(|| stuffed_page(MAX_HEAD))?,
+        };
+        if page.len() > rest {
+            return None;
+        }
+        out.extend(page);
+    }
+    Some(out)
+}
+
+/// One such page of exactly `total` bytes; a few lengths cannot be had.
+fn stuffed_page(total: usize) -> Option<Vec<u8>> {
+    // PageHeader { type: 0, sizes: 0, data_page_header: { num_values: 0, PLAIN, RLE, RLE, statistics: { max: …
+    const HEAD: [u8; 17] = [
+        0x15, 0, 0x15, 0, 0x15, 0, 0x2c, 0x15, 0, 0x15, 0, 0x15, 6, 0x15, 6, 0x1c, 0x18,
+    ];
+    // … } } }
+    const STOPS: [u8; 3] = [0; 3];
+    let around = HEAD.len() + STOPS.len();
+    (1..=5).find_map(|digits| {
+        let len = total.checked_sub(around + digits)?;
+        let mut out = HEAD.to_vec();
+        write_varint(&mut out, len as u64);
+        out.resize(out.len() + len + STOPS.len(), 0);
+        (out.len() == total).then_some(out)
+    })
 }
 
 /// Whether chunks with these encodings have a dictionary page that the transcoder keeps.

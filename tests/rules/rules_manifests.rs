@@ -163,7 +163,7 @@ fn rule_21_an_existing_entry_without_a_sequence_number_is_refused() {
     let (mut t, a) = one_file(2);
     t.commit(Commit::of([a.with(|e| e.status = Status::Existing)]));
     let path = t.snapshots[0].manifests[0].path.clone();
-    refuses(&mut t, EIO, &[&path, "sequence number"]);
+    refuses(&mut t, EIO, &[&path, "sequence_number"]);
 }
 
 #[test]
