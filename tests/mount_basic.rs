@@ -359,6 +359,10 @@ fn what_cannot_be_mounted_is_said_with_exit_status_1() {
             vec!["mount", broken.to_str().unwrap(), mountpoint],
             "v1.metadata.json",
         ),
+        (
+            vec!["mount", root.to_str().unwrap(), mountpoint],
+            "lies in the source",
+        ),
         (vec!["umount", mountpoint], "nothing is mounted here"),
         (vec!["umount", "/proc"], "mounted by something else (proc)"),
     ];

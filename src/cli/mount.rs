@@ -34,6 +34,13 @@ pub(super) fn run(args: &MountArgs) -> anyhow::Result<()> {
             source.display()
         );
     }
+    if mountpoint.starts_with(&source) {
+        // The daemon would look for tables in its own mount, and wait for itself.
+        bail!(
+            "{}: lies in the source, which would then hold itself",
+            mountpoint.display()
+        );
+    }
     let counters = Arc::new(Counters::default());
     let mut storage = StorageOptions::new(Arc::clone(&counters));
     storage.map_paths = args
