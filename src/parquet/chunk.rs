@@ -22,7 +22,7 @@ pub enum SlotContent {
     Nothing,
     /// The source's bytes, from an offset, so many.
     Source { offset: u64, len: u64 },
-    /// A chunk, to be followed by filler.
+    /// A chunk, to be followed by what its leaf's slots end with.
     Made(Arc<MadeChunk>),
 }
 

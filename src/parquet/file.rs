@@ -9,7 +9,7 @@ use super::extra::ExtraColumn;
 use super::footer::{FooterInput, TRAILER};
 use super::layout::{Layout, MAGIC, Segment, SegmentBytes};
 use super::part::{OpenedFile, Part};
-use super::slot::filler;
+use super::slot::{Behind, filler};
 use super::target::{FieldSources, TargetSchema};
 use super::{ParquetError, View};
 use crate::cache::CacheKey;
@@ -167,7 +167,12 @@ impl ParquetFile {
                     .len
                     .checked_sub(chunk_len)
                     .and_then(|r| usize::try_from(r).ok());
-                let filler = rest.and_then(|rest| filler(rest, target)).ok_or_else(|| {
+                let behind = Behind::of(target.physical, target.max_def, target.max_rep);
+                let filler = rest.and_then(|rest| match behind {
+                    Behind::ClosingPages(closing) => filler(rest, closing),
+                    Behind::Gap => Some(Vec::new()),
+                });
+                let filler = filler.ok_or_else(|| {
                     let column = target.path.join(".");
                     part.corrupt(format!(
                         "column {column}: {chunk_len} bytes in a slot of {} (the footer gives a \

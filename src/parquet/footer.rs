@@ -14,7 +14,7 @@ use super::layout::{Layout, Segment, SegmentBytes};
 use super::levels::LeafPlan;
 use super::made::dictionary_page_len;
 use super::part::{Part, PartLeaf};
-use super::slot::{has_dictionary, transcoded_encodings};
+use super::slot::{Behind, has_dictionary, transcoded_encodings};
 use super::statistics::{Change, after};
 use super::synth;
 use super::target::{TargetLeaf, TargetSchema};
@@ -231,6 +231,12 @@ impl FooterInput<'_> {
             ) => {
                 entry.encodings = vec![Encoding::Rle, Encoding::DeltaBinaryPacked];
             }
+        }
+        if Behind::of(target.physical, target.max_def, target.max_rep) == Behind::Gap {
+            let len = rows.made(self.view, leaf, target)?.bytes.len();
+            let len = i64::try_from(len).unwrap_or(i64::MAX);
+            entry.total_uncompressed_size = len;
+            entry.total_compressed_size = len;
         }
         Ok(entry)
     }

@@ -25,20 +25,16 @@
 //! the chunk is read, never a wrong byte.
 
 use super::format::{ColumnChunk, Encoding, Page, PageHeader};
-use super::target::TargetLeaf;
-use super::thrift::write_varint;
 use crate::rows::file_schema::Physical;
 
 use super::format::Encoding::{
     DeltaBinaryPacked, DeltaByteArray, DeltaLengthByteArray, Plain, PlainDictionary, Rle,
 };
 
-/// A slot always has room for this much filler (two page heads), so that any remainder can be filled.
-pub const FILL: u64 = 128;
-/// No page head is longer: eleven fields, of which three are sizes of up to 5 bytes, three ends, and a length.
-const MAX_HEAD: usize = 48;
-/// The longest header with statistics; readers look for a header's end in so many bytes and more.
-const STUFFED: usize = 8 << 10;
+/// A slot always has room for this much filler (two page headers), so that any remainder can be filled.
+pub const FILL: u64 = 64;
+/// Bytes of the length that stands before the levels of a page of version 1.
+const LEVELS_LEN: usize = 4;
 /// The least bytes a page header takes: eight fields and two stops.
 const MIN_HEADER: u64 = 17;
 /// Room for writers that count their own headers a little short in `total_uncompressed_size`.
@@ -124,130 +120,102 @@ fn width(shape: SlotShape) -> u64 {
     }
 }
 
-/// What stands behind the last page of a chunk of this leaf, `rest` bytes of it: pages without values, of which the
-/// bytes given here are to be followed by zeros. `None` when a page cannot be so short.
+/// What stands behind a chunk that is shorter than its slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Behind {
+    /// Closing pages without values: the slot is the chunk, whose length nobody knows before it is made.
+    ClosingPages(Closing),
+    /// Zeros that belong to no chunk: the footer says the chunk's own length, and it is made with the footer.
+    Gap,
+}
+
+/// How a closing page's body begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closing {
+    /// The leaf has no levels: the body is spare bytes.
+    Required,
+    /// Definition levels of no bytes, then spare bytes.
+    Optional,
+    /// Definition levels that take the whole body.
+    OptionalFixed,
+}
+
+impl Behind {
+    /// What a leaf's slots end with.
+    ///
+    /// `parquet` 60 knows that a list is whole only at the end of the last page, or where another begins with values: a
+    /// closing page behind it costs the last row. And it wants PLAIN pages of fixed-length byte arrays to have exactly
+    /// the bytes of their values, of which a closing page has none.
+    pub fn of(physical: Physical, max_def: u16, max_rep: u16) -> Behind {
+        match (physical, max_def, max_rep) {
+            (_, _, 1..) | (Physical::Fixed(_), 0, _) => Behind::Gap,
+            (Physical::Fixed(_), _, 0) => Behind::ClosingPages(Closing::OptionalFixed),
+            (_, 0, 0) => Behind::ClosingPages(Closing::Required),
+            (_, _, 0) => Behind::ClosingPages(Closing::Optional),
+        }
+    }
+}
+
+/// What fills `rest` bytes behind a chunk's last page: the heads of closing pages without values, to be followed by
+/// zeros. `None` when a page cannot be so short.
 ///
-/// Readers stop at a chunk's number of values, but some look at the next page before they do. What they accept there:
-///
-/// | leaf | filler |
-/// |---|---|
-/// | flat | a page of version 1 with any body |
-/// | flat, of fixed-length byte arrays | the same, its body all levels (arrow-rs wants no value bytes for no values) |
-/// | the same, required, so without levels | pages without a body, with long statistics in their headers |
-/// | nested | a page of version 2, its body all levels (behind a page of version 1, arrow-rs takes the last row for unfinished) |
-///
-/// A page header's length depends on the sizes in it, so a few remainders fit no single page; a first, empty page
+/// A page header's length depends on the sizes in it, so a few remainders fit no single page; a first, short page
 /// shifts those.
-pub fn filler(rest: usize, leaf: &TargetLeaf) -> Option<Vec<u8>> {
+pub fn filler(rest: usize, closing: Closing) -> Option<Vec<u8>> {
     if rest == 0 {
         return Some(Vec::new());
     }
-    let fixed = matches!(leaf.physical, Physical::Fixed(_));
-    if fixed && leaf.max_def == 0 {
-        return stuffed(rest);
+    if let Some(body) = closing_body(rest, closing) {
+        return Some(closing_page(body, closing));
     }
-    let head = match (leaf.max_rep, fixed) {
-        (0, false) => plain_page,
-        (0, true) => levels_page,
-        _ => levels_page_v2,
-    };
-    if let Some(page) = closing_page(rest, head) {
-        return Some(page);
-    }
-    let mut first = head(0);
-    first.extend(closing_page(rest.checked_sub(first.len())?, head)?);
+    let least = least_body(closing);
+    let mut first = closing_page(least, closing);
+    let body = closing_body(rest.checked_sub(first.len())?, closing)?;
+    first.extend(closing_page(body, closing));
     Some(first)
 }
 
-/// The head of a page that, with the zeros behind it, takes exactly `total` bytes.
-fn closing_page(total: usize, head: fn(usize) -> Vec<u8>) -> Option<Vec<u8>> {
-    (0..=MAX_HEAD)
-        .filter_map(|len| total.checked_sub(len))
-        .map(|zeros| (zeros, head(zeros)))
-        .find(|(zeros, head)| head.len() + zeros == total)
-        .map(|(_, head)| head)
+/// Readers read the length of the levels, whatever the number of values.
+fn least_body(closing: Closing) -> usize {
+    if closing == Closing::Required { 0 } else { LEVELS_LEN }
 }
 
-/// Version 1, values all zeros.
-fn plain_page(zeros: usize) -> Vec<u8> {
-    let page = Page::DataV1 {
-        num_values: 0,
-        encoding: Plain,
-        def_encoding: Rle,
-        rep_encoding: Rle,
+/// The body length with which a closing page takes exactly `total` bytes.
+fn closing_body(total: usize, closing: Closing) -> Option<usize> {
+    // Two sizes of up to 5 bytes stand in a header whose other parts take at most MIN_HEADER.
+    (0..=10 + MIN_HEADER as usize)
+        .filter_map(|header_len| total.checked_sub(header_len))
+        .find(|&body| body >= least_body(closing) && header(body).len() + body == total)
+}
+
+/// A closing page up to where its body is zeros.
+fn closing_page(body: usize, closing: Closing) -> Vec<u8> {
+    let mut page = header(body);
+    let levels = match closing {
+        Closing::Required => return page,
+        Closing::Optional => 0,
+        Closing::OptionalFixed => u32::try_from(body - LEVELS_LEN).unwrap_or(u32::MAX),
     };
-    header(zeros, page)
+    page.extend(levels.to_le_bytes());
+    page
 }
 
-/// Version 1, definition levels all zeros, no value bytes.
-fn levels_page(zeros: usize) -> Vec<u8> {
-    let mut head = plain_page(zeros + 4);
-    head.extend(u32::try_from(zeros).unwrap_or(u32::MAX).to_le_bytes());
-    head
-}
-
-/// Version 2, definition levels all zeros, no value bytes.
-fn levels_page_v2(zeros: usize) -> Vec<u8> {
-    let page = Page::DataV2 {
-        num_values: 0,
-        num_nulls: 0,
-        num_rows: 0,
-        encoding: Plain,
-        def_len: u32::try_from(zeros).unwrap_or(u32::MAX),
-        rep_len: 0,
-        is_compressed: false,
-    };
-    header(zeros, page)
-}
-
-fn header(body: usize, page: Page) -> Vec<u8> {
+fn header(body: usize) -> Vec<u8> {
     let size = u32::try_from(body).unwrap_or(u32::MAX);
     let header = PageHeader {
         uncompressed_size: size,
         compressed_size: size,
         crc: None,
-        page,
+        page: Page::DataV1 {
+            num_values: 0,
+            encoding: Plain,
+            def_encoding: Rle,
+            rep_encoding: Rle,
+        },
     };
-    let mut out = Vec::with_capacity(MAX_HEAD);
+    let mut out = Vec::with_capacity(32);
     header.write(&mut out);
     out
-}
-
-/// Pages of version 1 without a body, `total` bytes of them: their headers hold a statistics field of the length that
-/// is needed.
-fn stuffed(total: usize) -> Option<Vec<u8>> {
-    let mut out = Vec::with_capacity(total);
-    while out.len() < total {
-        let rest = total - out.len();
-        let page = match stuffed_page(rest.min(STUFFED)) {
-            // What is left then must be long enough for a page.
-            Some(page) if page.len() == rest || rest - page.len() >= MAX_HEAD => page,
-            _ => stuffed_page((rest / 2).min(STUFFED)).or_else(|| stuffed_page(MAX_HEAD))?,
-        };
-        if page.len() > rest {
-            return None;
-        }
-        out.extend(page);
-    }
-    Some(out)
-}
-
-/// One such page of exactly `total` bytes; a few lengths cannot be had.
-fn stuffed_page(total: usize) -> Option<Vec<u8>> {
-    // PageHeader { type: 0, sizes: 0, data_page_header: { num_values: 0, PLAIN, RLE, RLE, statistics: { max: …
-    const HEAD: [u8; 17] = [
-        0x15, 0, 0x15, 0, 0x15, 0, 0x2c, 0x15, 0, 0x15, 0, 0x15, 6, 0x15, 6, 0x1c, 0x18,
-    ];
-    // … } } }
-    const STOPS: [u8; 3] = [0; 3];
-    let around = HEAD.len() + STOPS.len();
-    (1..=5).find_map(|digits| {
-        let len = total.checked_sub(around + digits)?;
-        let mut out = HEAD.to_vec();
-        write_varint(&mut out, len as u64);
-        out.resize(out.len() + len + STOPS.len(), 0);
-        (out.len() == total).then_some(out)
-    })
 }
 
 /// Whether chunks with these encodings have a dictionary page that the transcoder keeps.
