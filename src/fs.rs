@@ -125,10 +125,10 @@ impl Shared {
 
     fn file_attr(&self, ino: u64, attributes: &Attributes) -> FileAttr {
         let time = attributes.modified;
-        let (kind, perm, nlink) = match attributes.kind {
-            Kind::Directory => (FileType::Directory, 0o555, 2),
-            Kind::File => (FileType::RegularFile, 0o444, 1),
-            Kind::Link => (FileType::Symlink, 0o777, 1),
+        let (kind, perm) = match attributes.kind {
+            Kind::Directory => (FileType::Directory, 0o555),
+            Kind::File => (FileType::RegularFile, 0o444),
+            Kind::Link => (FileType::Symlink, 0o777),
         };
         FileAttr {
             ino: INodeNo(ino),
@@ -140,7 +140,8 @@ impl Shared {
             crtime: time,
             kind,
             perm,
-            nlink,
+            // Of a directory too: as two it would say that there is no directory below.
+            nlink: 1,
             uid: self.owner.uid,
             gid: self.owner.gid,
             rdev: 0,

@@ -5,7 +5,8 @@
 //!                                (parallel)    live delete files ─┴─► delete index ──► plan
 //! ```
 //!
-//! Only metadata is read here: no data file, no delete file. Files of a format that cannot be read (Avro, ORC) are in
+//! Only metadata is read here: no data file, no delete file. Equality deletes that surely hit no row of a data file are put
+//! aside (`pruning`). Files of a format that cannot be read (Avro, ORC) are in
 //! the plan like all others; whoever reads them refuses, file by file. What a plan cannot be right about (a path that
 //! is live twice, a delete that contradicts its file, encryption) fails the whole of it.
 
@@ -16,12 +17,14 @@ use crate::cache::Cache;
 use crate::iceberg::FormatError;
 use crate::iceberg::manifest::{DataFile, FileContent, ManifestContent, SequenceNumber};
 use crate::iceberg::metadata::{Snapshot, TableMetadata};
+use crate::iceberg::partition::SpecId;
 use crate::storage::{Storage, StorageError};
 
 use delete_index::{CanonicalPath, DeleteIndex};
 
 mod delete_index;
 mod manifests;
+mod pruning;
 
 /// A live delete file (or one deletion vector of a Puffin file).
 #[derive(Clone, Debug)]
@@ -174,7 +177,16 @@ pub fn plan(
             .get(&id)
             .is_some_and(|spec| spec.is_unpartitioned())
     };
-    match_deletes(data, deletes, canonical, is_unpartitioned)
+    let mut files = match_deletes(data, deletes, canonical, is_unpartitioned)?;
+    for file in &mut files {
+        let ScanFile { file, deletes, .. } = file;
+        deletes
+            .equality
+            .retain(|delete| pruning::may_hit(&delete.file, file, metadata));
+    }
+    Ok(Plan {
+        files: files.into_iter().map(Arc::new).collect(),
+    })
 }
 
 /// Gives each data file its deletes.
@@ -182,8 +194,8 @@ fn match_deletes(
     data: Vec<ScanFile>,
     deletes: Vec<Arc<DeleteFile>>,
     canonical: impl Fn(&str) -> CanonicalPath,
-    is_unpartitioned: impl Fn(crate::iceberg::partition::SpecId) -> bool,
-) -> Result<Plan, ScanError> {
+    is_unpartitioned: impl Fn(SpecId) -> bool,
+) -> Result<Vec<ScanFile>, ScanError> {
     let mut live = HashSet::with_capacity(data.len());
     for file in &data {
         if !live.insert(canonical(&file.file.path)) {
@@ -194,20 +206,16 @@ fn match_deletes(
         }
     }
     let index = DeleteIndex::build(deletes, &live, &canonical, is_unpartitioned)?;
-    let with_deletes = |mut file: ScanFile| {
-        file.deletes = index.for_file(
-            &file.file,
-            &canonical(&file.file.path),
-            file.sequence_number,
-        )?;
-        Ok(Arc::new(file))
-    };
-    Ok(Plan {
-        files: data
-            .into_iter()
-            .map(with_deletes)
-            .collect::<Result<_, ScanError>>()?,
-    })
+    data.into_iter()
+        .map(|mut file| {
+            file.deletes = index.for_file(
+                &file.file,
+                &canonical(&file.file.path),
+                file.sequence_number,
+            )?;
+            Ok(file)
+        })
+        .collect()
 }
 
 /// What holds of every live file.

@@ -21,12 +21,12 @@
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use lru::LruCache;
 
 use crate::cache::Cache;
-use crate::catalog::{Catalog, TableIdent};
+use crate::catalog::{Catalog, Listing, TableIdent};
 use crate::iceberg::metadata::RefKind;
 
 mod faults;
@@ -51,6 +51,9 @@ pub use open::{Caching, OpenFile};
 use load::Source;
 use table::{Table, TableState};
 use view::ViewDirectory;
+
+/// Namespaces whose listing is kept.
+const MAX_LISTINGS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(255);
 
 /// Tables whose metadata is kept.
 const MAX_TABLES: NonZeroUsize = NonZeroUsize::MIN.saturating_add(511);
@@ -101,6 +104,8 @@ impl Entry {
 
 type Result<T> = std::result::Result<T, TreeError>;
 
+/// A namespace's listing, and when it was made.
+type Listings = LruCache<Arc<[String]>, (Instant, Arc<Listing>)>;
 type Tables = LruCache<Arc<TableIdent>, Arc<Table>>;
 type Views = LruCache<(Arc<TableIdent>, ViewId), Arc<ViewDirectory>>;
 
@@ -108,6 +113,7 @@ type Views = LruCache<(Arc<TableIdent>, ViewId), Arc<ViewDirectory>>;
 pub struct Tree {
     source: Source,
     faults: Faults,
+    listings: Mutex<Listings>,
     tables: Mutex<Tables>,
     views: Mutex<Views>,
     /// When the tree was made: the time of what has none of its own.
@@ -139,6 +145,7 @@ impl Tree {
                 options,
             },
             faults: Faults::default(),
+            listings: Mutex::new(LruCache::new(MAX_LISTINGS)),
             tables: Mutex::new(LruCache::new(MAX_TABLES)),
             views: Mutex::new(LruCache::new(MAX_VIEWS)),
             started: SystemTime::now(),
@@ -275,7 +282,11 @@ impl Tree {
         Ok(match node {
             // The root answers whatever has become of its table: `.bergfs/errors` lies below it.
             _ if *node == self.root => directory(self.started, self.source.options.refresh),
-            Node::Namespace(_) => directory(self.started, self.source.options.refresh),
+            Node::Namespace(namespace) => {
+                // For as long as the listing that named it.
+                let above = namespace.split_last().map_or(&[][..], |(_, above)| above);
+                directory(self.started, self.listing(&Arc::from(above))?.1)
+            }
             Node::Daemon(DaemonNode::Directory) => directory(self.started, FOR_EVER),
             Node::Daemon(document) => {
                 let size = length(self.daemon_text(*document).len());
@@ -288,8 +299,8 @@ impl Tree {
                     // Its name goes when the snapshot is expired.
                     ViewNode::Root => directory(modified, self.kept(ident)?.1),
                     ViewNode::Parts => directory(modified, FOR_EVER),
-                    ViewNode::Part(name) => file(view.part(name)?.len(), modified, FOR_EVER),
-                    ViewNode::Whole => file(view.whole()?.len(), modified, FOR_EVER),
+                    ViewNode::Part(name) => file(view.part_len(name)?, modified, FOR_EVER),
+                    ViewNode::Whole => file(view.whole_len()?, modified, FOR_EVER),
                     ViewNode::SchemaJson => {
                         file(length(view.schema_json().len()), modified, FOR_EVER)
                     }
@@ -341,11 +352,28 @@ impl Tree {
         Ok(entries)
     }
 
-    fn namespace_entries(&self, namespace: &[String]) -> Result<Vec<Entry>> {
-        let catalog = &self.source.catalog;
-        let listing = catalog
-            .list(namespace)
-            .map_err(|e| TreeError::from_source(&e, e.is_unsupported()))?;
+    /// What a namespace holds, and how long that may be kept.
+    fn listing(&self, namespace: &Arc<[String]>) -> Result<(Arc<Listing>, Duration)> {
+        let refresh = self.source.options.refresh;
+        let listings = || self.listings.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((made, listing)) = listings().get(namespace)
+            && let Some(left) = refresh
+                .checked_sub(made.elapsed())
+                .filter(|left| !left.is_zero())
+        {
+            return Ok((Arc::clone(listing), left));
+        }
+        // Taken before the look, so that nothing that comes after it is taken for seen.
+        let now = Instant::now();
+        let listing = self.source.catalog.list(namespace);
+        let listing = listing.map_err(|e| TreeError::from_source(&e, e.is_unsupported()))?;
+        let listing = Arc::new(listing);
+        listings().put(Arc::clone(namespace), (now, Arc::clone(&listing)));
+        Ok((listing, refresh.saturating_sub(now.elapsed())))
+    }
+
+    fn namespace_entries(&self, namespace: &Arc<[String]>) -> Result<Vec<Entry>> {
+        let (listing, _) = self.listing(namespace)?;
         // A table that holds tables of its own is shown as the table.
         let namespaces = listing
             .namespaces

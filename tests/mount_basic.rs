@@ -359,6 +359,10 @@ fn what_cannot_be_mounted_is_said_with_exit_status_1() {
             vec!["mount", broken.to_str().unwrap(), mountpoint],
             "v1.metadata.json",
         ),
+        (
+            vec!["mount", root.to_str().unwrap(), mountpoint],
+            "lies in the source",
+        ),
         (vec!["umount", mountpoint], "nothing is mounted here"),
         (vec!["umount", "/proc"], "mounted by something else (proc)"),
     ];
@@ -388,9 +392,8 @@ fn a_mountpoint_in_use_is_refused_and_a_dead_one_cleared() {
     );
 
     mount.kill("-KILL");
-    eventually("the mount is dead", || {
-        fs::metadata(mount.mountpoint()).is_err()
-    });
+    let stats = mount.path(".bergfs/stats");
+    eventually("the mount is dead", || fs::read(&stats).is_err());
     let cleared = mount.mount(&[]);
     assert!(cleared.status.success(), "{}", stderr(&cleared));
     assert_eq!(mount.names("snapshots"), ["1", "2"]);

@@ -34,6 +34,13 @@ pub(super) fn run(args: &MountArgs) -> anyhow::Result<()> {
             source.display()
         );
     }
+    if mountpoint.starts_with(&source) {
+        // The daemon would look for tables in its own mount, and wait for itself.
+        bail!(
+            "{}: lies in the source, which would then hold itself",
+            mountpoint.display()
+        );
+    }
     let counters = Arc::new(Counters::default());
     let mut storage = StorageOptions::new(Arc::clone(&counters));
     storage.map_paths = args
@@ -110,24 +117,24 @@ pub(super) fn run(args: &MountArgs) -> anyhow::Result<()> {
 fn free_mountpoint(path: &Path) -> anyhow::Result<PathBuf> {
     let name = path.display();
     let mountpoint = fs::resolve(path).with_context(|| name.to_string())?;
-    let dead =
-        |error: &io::Error| error.raw_os_error() == Some(rustix::io::Errno::NOTCONN.raw_os_error());
-    let mounted = MountTable::read()?
+    if MountTable::read()?
         .top(&mountpoint)
-        .filter(fs::MountedAt::is_bergfs);
-    match std::fs::metadata(&mountpoint) {
-        Err(error) if dead(&error) && mounted.is_some() => {
-            fs::unmount(&mountpoint, true)
-                .with_context(|| format!("{name}: a dead bergfs mount could not be cleared"))?;
-            free_mountpoint(path)
+        .is_some_and(|mount| mount.is_bergfs())
+    {
+        // Unlike attributes, this is never answered from what the kernel remembers of a daemon that has died.
+        if rustix::fs::statfs(&mountpoint).err() != Some(rustix::io::Errno::NOTCONN) {
+            bail!("{name}: a table is mounted here already (bergfs umount {name})");
         }
-        Err(error) => Err(error).with_context(|| name.to_string()),
-        Ok(metadata) if !metadata.is_dir() => bail!("{name}: not a directory"),
-        Ok(_) if mounted.is_some() => {
-            bail!("{name}: a table is mounted here already (bergfs umount {name})")
-        }
-        Ok(_) => Ok(mountpoint),
+        fs::unmount(&mountpoint, true)
+            .with_context(|| format!("{name}: a dead bergfs mount could not be cleared"))?;
     }
+    if !std::fs::metadata(&mountpoint)
+        .with_context(|| name.to_string())?
+        .is_dir()
+    {
+        bail!("{name}: not a directory");
+    }
+    Ok(mountpoint)
 }
 
 fn directory(path: &Path) -> anyhow::Result<PathBuf> {
@@ -149,7 +156,7 @@ fn explain(error: io::Error, mountpoint: &Path) -> anyhow::Error {
     } else if error.kind() == io::ErrorKind::NotFound {
         "fusermount3 is needed to mount as this user: install fuse3"
     } else if error.kind() == io::ErrorKind::PermissionDenied {
-        "this user may not mount there"
+        "this user may not use /dev/fuse, or not mount there"
     } else {
         return anyhow::Error::new(error);
     };

@@ -1,4 +1,4 @@
-//! Deletion vectors: the deleted positions of one data file, a `deletion-vector-v1` blob of a Puffin file (Puffin spec).
+//! Deletion vectors: the deleted positions of one data file, a `deletion-vector-v1` blob (Puffin spec).
 //!
 //! ```text
 //! length  u32 BE   of magic and vector

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::error::FormatError;
 use super::manifest::SequenceNumber;
 use super::name_mapping::NameMapping;
-use super::partition::{PartitionSpec, SpecId};
+use super::partition::{PartitionField, PartitionSpec, SpecId, Transform};
 use super::schema::{Schema, SchemaId};
 use super::types::{FieldId, NestedField, PrimitiveType};
 
@@ -38,13 +38,21 @@ pub struct TableMetadata {
     pub table_uuid: Option<uuid::Uuid>,
     /// As recorded; where the table lies now may be another place.
     pub location: String,
+    /// Milliseconds since the epoch.
     pub last_updated_ms: i64,
+    /// All schemas the table has or had.
     pub schemas: BTreeMap<SchemaId, Arc<Schema>>,
+    /// Always one of `schemas`.
     pub current_schema_id: SchemaId,
+    /// All partition specs the table has or had.
     pub partition_specs: BTreeMap<SpecId, Arc<PartitionSpec>>,
+    /// The spec that writers use.
     pub default_spec_id: SpecId,
+    /// Table properties, for readers and writers.
     pub properties: BTreeMap<String, String>,
+    /// The snapshot that `main` is at; `None` for a table without one.
     pub current_snapshot_id: Option<SnapshotId>,
+    /// All snapshots that have not expired.
     pub snapshots: BTreeMap<SnapshotId, Arc<Snapshot>>,
     /// As recorded: not necessarily in order of time.
     pub snapshot_log: Vec<SnapshotLogEntry>,
@@ -57,13 +65,19 @@ pub struct TableMetadata {
 /// One snapshot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
+    /// Unique within the table.
     pub id: SnapshotId,
+    /// `None` for the first, and where it is not recorded.
     pub parent_id: Option<SnapshotId>,
     /// 0 in v1.
     pub sequence_number: SequenceNumber,
+    /// Milliseconds since the epoch.
     pub timestamp_ms: i64,
+    /// Its files.
     pub manifests: SnapshotManifests,
+    /// What the writer says of the commit: `operation`, counts.
     pub summary: BTreeMap<String, String>,
+    /// The schema that was current when it was made.
     pub schema_id: Option<SchemaId>,
     /// v3; absent in snapshots from before an upgrade.
     pub first_row_id: Option<i64>,
@@ -85,20 +99,27 @@ pub enum SnapshotManifests {
 /// An entry of the snapshot log: `main` pointed at this snapshot from this time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotLogEntry {
+    /// May have expired.
     pub snapshot_id: SnapshotId,
+    /// Milliseconds since the epoch.
     pub timestamp_ms: i64,
 }
 
 /// A branch or a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotRef {
+    /// The snapshot it points to; may be missing from the table.
     pub snapshot_id: SnapshotId,
+    /// Branch or tag.
     pub kind: RefKind,
 }
 
+/// What a ref is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefKind {
+    /// Moves with commits; read with the table's current schema.
     Branch,
+    /// Stays; read with its snapshot's schema.
     Tag,
 }
 
@@ -211,17 +232,26 @@ impl TableMetadata {
     }
 
     /// The type of each field of a spec, in its order: what the transform makes of its source column, as the newest
-    /// schema that has the column types it. `None` where the transform is unknown or the column is in no schema.
+    /// schema that has the column types it. `None` where the transform is unknown, or where its result depends on a
+    /// column that is in no schema.
     pub fn partition_type(&self, spec: &PartitionSpec) -> Vec<Option<PrimitiveType>> {
-        let result_type = |field: &super::partition::PartitionField| {
-            let [source] = field.source_ids.as_slice() else {
-                return None;
-            };
-            field
-                .transform
-                .result_type(self.field_by_id_any_schema(*source)?.ty.as_primitive()?)
+        spec.fields
+            .iter()
+            .map(|field| self.partition_field_type(field))
+            .collect()
+    }
+
+    fn partition_field_type(&self, field: &PartitionField) -> Option<PrimitiveType> {
+        let source = match field.source_ids.as_slice() {
+            [source] => self
+                .field_by_id_any_schema(*source)
+                .and_then(|source| source.ty.as_primitive()),
+            _ => None,
         };
-        spec.fields.iter().map(result_type).collect()
+        match (&field.transform, source) {
+            (Transform::Identity | Transform::Truncate(_) | Transform::Void, None) => None,
+            (transform, source) => transform.result_type(source.unwrap_or(&PrimitiveType::Unknown)),
+        }
     }
 }
 

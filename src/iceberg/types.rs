@@ -117,9 +117,9 @@ pub struct NestedField {
 impl FromStr for PrimitiveType {
     type Err = FormatError;
 
-    /// Reads a type string (spec, Appendix C), with optional blanks inside brackets.
+    /// Reads a type string (spec, Appendix C), with optional blanks inside brackets, in any case of letters.
     fn from_str(text: &str) -> Result<Self, FormatError> {
-        let simple = match text {
+        let simple = match text.to_ascii_lowercase().as_str() {
             "unknown" => Self::Unknown,
             "boolean" => Self::Boolean,
             "int" => Self::Int,
@@ -224,7 +224,10 @@ impl PrimitiveType {
 
 /// What stands between the brackets of `name(…)`.
 fn arguments<'a>(text: &'a str, name: &str, open: char, close: char) -> Option<&'a str> {
-    text.strip_prefix(name)?
+    let (start, rest) = text.split_at_checked(name.len())?;
+    start
+        .eq_ignore_ascii_case(name)
+        .then_some(rest)?
         .trim()
         .strip_prefix(open)?
         .strip_suffix(close)

@@ -18,12 +18,9 @@ use super::bits::{BitWriter, wide_value};
 use super::keep::KeepRuns;
 use super::thrift::{varint, varint_len, write_varint, zigzag};
 
-mod byte_array;
+pub mod byte_array;
 
-pub use byte_array::{
-    PrefixSuffix, byte_array_bound, byte_arrays_to_fixed, decode_lengths, decode_prefix_suffix,
-    encode_prefix_suffix, filter_byte_array, lengths_to_plain,
-};
+pub use byte_array::{byte_arrays_to_fixed, filter_byte_array, lengths_to_plain};
 
 const WHAT: &str = "delta-encoded integers";
 

@@ -18,13 +18,6 @@ impl KeepRuns {
         KeepRuns::default()
     }
 
-    /// All of `total` values.
-    pub fn all(total: usize) -> KeepRuns {
-        let mut keep = KeepRuns::new();
-        keep.push(true, total);
-        keep
-    }
-
     /// All of `total` values but those at the `deleted` indexes, which ascend. Indexes from `total` on are ignored.
     pub fn without(total: usize, deleted: impl IntoIterator<Item = usize>) -> KeepRuns {
         let mut keep = KeepRuns::new();
@@ -103,11 +96,11 @@ mod tests {
 
     #[test]
     fn runs_that_touch_are_one_run() {
-        let mut keep = KeepRuns::all(3);
+        let mut keep = KeepRuns::without(3, []);
         keep.push(true, 2);
         keep.push(false, 0);
         keep.push(true, 1);
-        assert_eq!(keep, KeepRuns::all(6));
-        assert!(KeepRuns::all(0).runs().is_empty());
+        assert_eq!(keep, KeepRuns::without(6, []));
+        assert!(KeepRuns::without(0, []).runs().is_empty());
     }
 }

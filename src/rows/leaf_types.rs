@@ -31,8 +31,6 @@ pub fn fit(wanted: &PrimitiveType, physical: Physical, annotation: Annotation) -
         return Fit::AllNull;
     }
     let later = match (wanted, physical, annotation) {
-        (T::Geometry { .. }, ..) => Some("the type geometry"),
-        (T::Geography { .. }, ..) => Some("the type geography"),
         (T::Timestamp | T::Timestamptz | T::TimestampNs | T::TimestamptzNs, P::Int96, _) => {
             Some("a timestamp stored as INT96")
         }

@@ -73,21 +73,23 @@ pub fn deleted_positions(
 #[derive(Debug, Default)]
 struct SplitPositions {
     /// By the last component of the data file's path, which all spellings of the path have in common.
-    by_name: HashMap<Box<str>, Vec<(Box<str>, Arc<RoaringTreemap>)>>,
+    by_name: HashMap<Box<str>, Vec<NamedPositions>>,
 }
+
+/// A data file's path as the delete file spells it, and the positions.
+type NamedPositions = (Box<str>, Arc<RoaringTreemap>);
 
 impl SplitPositions {
     /// The paths, as the delete file spells them, that may name the file at `path`, each with its positions.
-    fn named(&self, path: &str) -> &[(Box<str>, Arc<RoaringTreemap>)] {
+    fn named(&self, path: &str) -> &[NamedPositions] {
         self.by_name
             .get(last_component(path))
             .map_or(&[], Vec::as_slice)
     }
 
     fn weight(&self) -> usize {
-        let each = |(path, positions): &(Box<str>, Arc<RoaringTreemap>)| {
-            128 + path.len() + positions.serialized_size()
-        };
+        let each =
+            |(path, positions): &NamedPositions| 128 + path.len() + positions.serialized_size();
         self.by_name
             .iter()
             .map(|(name, paths)| name.len() + 64 + paths.iter().map(each).sum::<usize>())

@@ -136,6 +136,9 @@ pub fn project(
         ids: &ids,
         context,
     };
+    view_fields
+        .iter()
+        .try_for_each(|field| projector.check_supported(field))?;
     projector.check_positions(view_fields)?;
     let fields = projector.by_id(view_fields, &file.roots)?;
     Ok(Projection {
@@ -214,6 +217,25 @@ impl Projector<'_> {
         fields.iter().map(each).collect()
     }
 
+    /// That the field is of a type this version shows, whether or not the file holds it.
+    fn check_supported(&self, field: &NestedField) -> Result<(), RowsError> {
+        let later = match &field.ty {
+            Type::Primitive(PrimitiveType::Variant) => "variant",
+            Type::Primitive(PrimitiveType::Geometry { .. }) => "geometry",
+            Type::Primitive(PrimitiveType::Geography { .. }) => "geography",
+            ty => {
+                return ty
+                    .children()
+                    .into_iter()
+                    .try_for_each(|child| self.check_supported(child));
+            }
+        };
+        Err(self.unsupported(format!(
+            "the type {later} (column {:?}, field id {})",
+            field.name, field.id
+        )))
+    }
+
     /// Ids given by position are wrong if a column bears the name of another field: then the file was not written
     /// with the table's columns in the order of their ids (partition columns left out of it, say).
     fn check_positions(&self, view_fields: &[Arc<NestedField>]) -> Result<(), RowsError> {
@@ -259,12 +281,6 @@ impl Projector<'_> {
         is_element: bool,
     ) -> Result<FieldSource, RowsError> {
         let node = self.node(node_id)?;
-        if *ty == PrimitiveType::Variant {
-            return Err(self.unsupported(format!(
-                "the type variant (column {:?}, field id {})",
-                node.name, field.id
-            )));
-        }
         let Some(leaf) = node
             .leaf
             .filter(|_| is_element || node.repetition != Repetition::Repeated)

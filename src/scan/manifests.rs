@@ -144,3 +144,6 @@ fn weight(entry: &ManifestEntry) -> usize {
         + equality_ids.len() * 4
         + referenced_data_file.as_ref().map_or(0, String::len)
 }
+
+#[cfg(test)]
+mod tests;

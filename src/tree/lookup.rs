@@ -30,10 +30,7 @@ impl Tree {
     }
 
     fn find_in_namespace(&self, namespace: &Arc<[String]>, name: &str) -> Result<Option<Node>> {
-        let catalog = &self.source.catalog;
-        let listing = catalog
-            .list(namespace)
-            .map_err(|e| TreeError::from_source(&e, e.is_unsupported()))?;
+        let (listing, _) = self.listing(namespace)?;
         if let Some(name) = find_name(name, &listing.tables)? {
             let ident = TableIdent {
                 namespace: namespace.to_vec(),

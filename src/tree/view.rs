@@ -1,13 +1,15 @@
 //! A view: one snapshot read with one schema. Its plan and its files' layouts are made when first asked for.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 use serde_json::json;
 
+use crate::cache::CacheKey;
 use crate::iceberg::metadata::{Snapshot, SnapshotManifests};
-use crate::iceberg::types::Type;
+use crate::iceberg::types::{FieldId, Type};
 use crate::parquet::{ParquetFile, View, ViewColumns};
 use crate::scan::{Plan, ScanFile};
 
@@ -29,29 +31,42 @@ const LINEAGE_COLUMNS: [&str; 2] = ["_row_id", "_last_updated_sequence_number"];
 /// The names of the metadata columns.
 const METADATA_COLUMNS: [&str; 4] = ["_file", "_pos", "_spec_id", "_partition"];
 
-/// A value that is made when first asked for, by one caller while the others wait. A failure is not kept.
+/// Bytes of memory that a data file's entry takes in a plan, beside its path and bounds.
+const ENTRY_BYTES: usize = 512;
+
+/// Bytes of memory that a column chunk takes in a layout and its footer, about.
+const LAYOUT_BYTES_PER_CHUNK: u64 = 256;
+
+/// What the next view is known by in the cache.
+static NEXT_VIEW: AtomicU64 = AtomicU64::new(0);
+
+/// A view's live data files.
 #[derive(Debug)]
-struct Made<T>(Mutex<Option<Arc<T>>>);
-
-impl<T> Default for Made<T> {
-    fn default() -> Self {
-        Made(Mutex::new(None))
-    }
-}
-
-impl<T> Made<T> {
-    fn get_or_make<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, E> {
-        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(value) = &*slot {
-            return Ok(Arc::clone(value));
-        }
-        let value = Arc::new(make()?);
-        *slot = Some(Arc::clone(&value));
-        Ok(value)
-    }
+pub(super) struct Parts {
+    plan: Plan,
+    /// Parallel to the plan's files.
+    pub(super) names: Vec<String>,
+    index: HashMap<String, usize>,
+    /// Sizes of the virtual files, in bytes, once known; parallel to the plan's files.
+    lens: Vec<OnceLock<u64>>,
 }
 
 impl Parts {
+    /// Bytes of memory, about.
+    fn weight(&self) -> usize {
+        let bounds = |bounds: &[(FieldId, Box<[u8]>)]| {
+            bounds.iter().map(|(_, b)| b.len() + 32).sum::<usize>()
+        };
+        let files = self.plan.files.iter().map(|file| {
+            let file = &file.file;
+            ENTRY_BYTES
+                + 3 * file.path.len()
+                + bounds(&file.lower_bounds)
+                + bounds(&file.upper_bounds)
+        });
+        files.fold(0, usize::saturating_add)
+    }
+
     /// Whether a data file goes by this name.
     pub(super) fn holds(&self, name: &str) -> bool {
         self.index.contains_key(name)
@@ -68,26 +83,18 @@ impl Parts {
     }
 }
 
-/// What a view's directory shows.
+/// What a view's directory shows. Its plan and its files' layouts are kept in the process's cache, within its budget.
 #[derive(Debug)]
 pub(super) struct ViewDirectory {
     view: Arc<View>,
     snapshot: Option<Arc<Snapshot>>,
     schema_json: Arc<str>,
-    parts: Made<Parts>,
-    whole: Made<ParquetFile>,
+    /// Tells this view's entries in the cache from those of every other.
+    number: u64,
+    /// Of the whole view as one file, in bytes, once known.
+    whole_len: OnceLock<u64>,
     /// Milliseconds since 1970.
     pub(super) modified_ms: i64,
-}
-
-/// A view's live data files.
-#[derive(Debug)]
-pub(super) struct Parts {
-    plan: Plan,
-    /// Parallel to the plan's files.
-    pub(super) names: Vec<String>,
-    index: HashMap<String, usize>,
-    opened: Vec<Made<ParquetFile>>,
 }
 
 impl ViewDirectory {
@@ -159,70 +166,111 @@ impl ViewDirectory {
                 columns,
             }),
             snapshot,
-            parts: Made::default(),
-            whole: Made::default(),
+            number: NEXT_VIEW.fetch_add(1, Ordering::Relaxed),
+            whole_len: OnceLock::new(),
         })
     }
 
     /// The live data files. Reads the manifests.
     pub(super) fn parts(&self) -> Result<Arc<Parts>, TreeError> {
-        self.parts.get_or_make(|| {
+        let key = CacheKey {
+            kind: "view-parts",
+            id: self.number.to_string(),
+        };
+        self.view.cache.get_or_make(key, || {
             let plan = match &self.snapshot {
                 Some(snapshot) => load::plan(&self.view, snapshot)?,
                 None => Plan::default(),
             };
             let names = names::parts(plan.files.iter().map(|file| file.file.path.as_str()));
-            Ok(Parts {
+            let parts = Parts {
                 index: names
                     .iter()
                     .enumerate()
                     .map(|(i, name)| (name.clone(), i))
                     .collect(),
-                opened: plan.files.iter().map(|_| Made::default()).collect(),
+                lens: plan.files.iter().map(|_| OnceLock::new()).collect(),
                 names,
                 plan,
-            })
+            };
+            // However large, one plan must stay, or every look-up in it would make it again.
+            let weight = parts.weight().min(self.view.cache.budget() / 2);
+            Ok((parts, weight))
         })
     }
 
     /// The virtual file of one data file. Reads its footer.
     pub(super) fn part(&self, name: &str) -> Result<Arc<ParquetFile>, TreeError> {
         let parts = self.parts()?;
-        let file = parts
+        let index = *parts.index.get(name).ok_or_else(TreeError::not_found)?;
+        match (parts.plan.files.get(index), parts.lens.get(index)) {
+            (Some(file), Some(len)) => {
+                self.open(&index.to_string(), std::slice::from_ref(file), len)
+            }
+            _ => Err(TreeError::not_found()),
+        }
+    }
+
+    /// The size of one data file's virtual file, in bytes.
+    pub(super) fn part_len(&self, name: &str) -> Result<u64, TreeError> {
+        let parts = self.parts()?;
+        let len = parts
             .index
             .get(name)
-            .and_then(|i| Some((parts.plan.files.get(*i)?, parts.opened.get(*i)?)));
-        let (file, opened) = file.ok_or_else(TreeError::not_found)?;
-        opened.get_or_make(|| self.open(std::slice::from_ref(file)))
+            .and_then(|index| parts.lens.get(*index)?.get());
+        len.map_or_else(|| Ok(self.part(name)?.len()), |len| Ok(*len))
     }
 
     /// The virtual file of the whole view. Reads every footer.
     pub(super) fn whole(&self) -> Result<Arc<ParquetFile>, TreeError> {
-        let parts = self.parts()?;
-        self.whole.get_or_make(|| self.open(&parts.plan.files))
+        self.open("whole", &self.parts()?.plan.files, &self.whole_len)
     }
 
-    fn open(&self, files: &[Arc<ScanFile>]) -> Result<ParquetFile, TreeError> {
-        ParquetFile::open(&self.view, files).map_err(|e| load::parquet_error(&e))
+    /// The size of the whole view as one file, in bytes.
+    pub(super) fn whole_len(&self) -> Result<u64, TreeError> {
+        let len = self.whole_len.get();
+        len.map_or_else(|| Ok(self.whole()?.len()), |len| Ok(*len))
+    }
+
+    /// Lays a file out, or finds it laid out. `len` is its size, which must be the same each time.
+    fn open(
+        &self,
+        which: &str,
+        files: &[Arc<ScanFile>],
+        len: &OnceLock<u64>,
+    ) -> Result<Arc<ParquetFile>, TreeError> {
+        let key = CacheKey {
+            kind: "layout",
+            id: format!("{}/{which}", self.number),
+        };
+        let file = self.view.cache.get_or_make(key, || {
+            let file = ParquetFile::open(&self.view, files).map_err(|e| load::parquet_error(&e))?;
+            let chunks = row_groups(files).saturating_mul(self.leaves());
+            let weight = chunks.saturating_mul(LAYOUT_BYTES_PER_CHUNK);
+            let weight = usize::try_from(weight).unwrap_or(usize::MAX);
+            // A file whose layout is not kept would be laid out again for every opening.
+            Ok((file, weight.min(self.view.cache.budget() / 2)))
+        })?;
+        if *len.get_or_init(|| file.len()) != file.len() {
+            let message = "a data file or its deletes have changed since they were first read";
+            return Err(TreeError::new(ErrorKind::Io, message));
+        }
+        Ok(file)
+    }
+
+    /// Columns of the view, as Parquet counts them.
+    fn leaves(&self) -> u64 {
+        let fields = &self.view.schema.fields.fields;
+        fields
+            .iter()
+            .map(|field| leaf_count(&field.ty))
+            .fold(0, u64::saturating_add)
     }
 
     /// Why the whole view is not listed as one file, where its footer would be too large.
     pub(super) fn whole_unlisted(&self) -> Result<Option<String>, TreeError> {
-        let splits = |file: &Arc<ScanFile>| {
-            u64::try_from(file.file.split_offsets_count.max(1)).unwrap_or(u64::MAX)
-        };
-        let row_groups = self
-            .parts()?
-            .plan
-            .files
-            .iter()
-            .map(splits)
-            .fold(0, u64::saturating_add);
-        let fields = &self.view.schema.fields.fields;
-        let leaves = fields
-            .iter()
-            .map(|field| leaf_count(&field.ty))
-            .fold(0, u64::saturating_add);
+        let row_groups = row_groups(&self.parts()?.plan.files);
+        let leaves = self.leaves();
         let footer = row_groups
             .saturating_mul(leaves)
             .saturating_mul(FOOTER_BYTES_PER_CHUNK);
@@ -271,6 +319,14 @@ impl ViewDirectory {
         };
         format!("{text:#}\n")
     }
+}
+
+/// Row groups of files, as far as their manifests tell.
+fn row_groups(files: &[Arc<ScanFile>]) -> u64 {
+    let splits = |file: &Arc<ScanFile>| {
+        u64::try_from(file.file.split_offsets_count.max(1)).unwrap_or(u64::MAX)
+    };
+    files.iter().map(splits).fold(0, u64::saturating_add)
 }
 
 /// Parquet columns that a type takes. The metadata's parser has bounded how deep types nest.

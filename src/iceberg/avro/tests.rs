@@ -52,7 +52,8 @@ fn objects_of_every_shape_are_skipped() {
         {"name": "f", "type": "float"}, {"name": "d", "type": "double"}, {"name": "s", "type": ["null", "string"]},
         {"name": "x", "type": {"type": "fixed", "name": "x", "size": 3}}, {"name": "y", "type": "x"},
         {"name": "e", "type": {"type": "enum", "name": "e", "symbols": ["A"]}},
-        {"name": "l", "type": {"type": "array", "items": "long"}}, {"name": "m", "type": {"type": "map", "values": "int"}}
+        {"name": "l", "type": {"type": "array", "items": "long"}},
+        {"name": "m", "type": {"type": "map", "values": "int"}}
     ]}"#;
     let mut object = vec![1, 2];
     object.extend([0; 4]);

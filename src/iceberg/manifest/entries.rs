@@ -3,77 +3,17 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::data_file::{RawFile, id, id_by_name};
 use super::{
-    DataFile, FileContent, FileFormat, ManifestContent, ManifestEntry, ManifestFile,
-    PartitionTuple, SequenceNumber,
+    DataFile, ManifestContent, ManifestEntry, ManifestFile, PartitionTuple, SequenceNumber,
 };
-use crate::iceberg::avro::{Container, Cursor, Record, Schema};
+use crate::iceberg::avro::{Container, Cursor, Schema};
 use crate::iceberg::error::FormatError;
 use crate::iceberg::json::required;
 use crate::iceberg::metadata::{SnapshotId, TableMetadata};
 use crate::iceberg::partition::{PartitionSpec, SpecId, Transform};
-use crate::iceberg::types::{FieldId, PrimitiveType};
+use crate::iceberg::types::PrimitiveType;
 use crate::iceberg::value::Value;
-
-/// Field ids of `manifest_entry` and `data_file` (spec, "Manifests").
-mod id {
-    pub(super) const STATUS: i32 = 0;
-    pub(super) const SNAPSHOT_ID: i32 = 1;
-    pub(super) const DATA_FILE: i32 = 2;
-    pub(super) const SEQUENCE_NUMBER: i32 = 3;
-
-    pub(super) const PATH: i32 = 100;
-    pub(super) const FORMAT: i32 = 101;
-    pub(super) const PARTITION: i32 = 102;
-    pub(super) const RECORD_COUNT: i32 = 103;
-    pub(super) const FILE_SIZE: i32 = 104;
-    pub(super) const NULL_VALUE_COUNTS: i32 = 110;
-    pub(super) const LOWER_BOUNDS: i32 = 125;
-    pub(super) const UPPER_BOUNDS: i32 = 128;
-    pub(super) const KEY_METADATA: i32 = 131;
-    pub(super) const SPLIT_OFFSETS: i32 = 132;
-    pub(super) const CONTENT: i32 = 134;
-    pub(super) const EQUALITY_IDS: i32 = 135;
-    pub(super) const FIRST_ROW_ID: i32 = 142;
-    pub(super) const REFERENCED_DATA_FILE: i32 = 143;
-    pub(super) const CONTENT_OFFSET: i32 = 144;
-    pub(super) const CONTENT_SIZE: i32 = 145;
-
-    /// Keys and values of the maps above that are read.
-    pub(super) const MAP_KEYS: [i32; 3] = [121, 126, 129];
-    pub(super) const MAP_VALUES: [i32; 3] = [122, 127, 130];
-}
-
-/// The same fields by name, for writers that give no field ids.
-const NAMES: [(&str, i32); 20] = [
-    ("status", id::STATUS),
-    ("snapshot_id", id::SNAPSHOT_ID),
-    ("data_file", id::DATA_FILE),
-    ("sequence_number", id::SEQUENCE_NUMBER),
-    ("file_path", id::PATH),
-    ("file_format", id::FORMAT),
-    ("partition", id::PARTITION),
-    ("record_count", id::RECORD_COUNT),
-    ("file_size_in_bytes", id::FILE_SIZE),
-    ("null_value_counts", id::NULL_VALUE_COUNTS),
-    ("lower_bounds", id::LOWER_BOUNDS),
-    ("upper_bounds", id::UPPER_BOUNDS),
-    ("key_metadata", id::KEY_METADATA),
-    ("split_offsets", id::SPLIT_OFFSETS),
-    ("content", id::CONTENT),
-    ("equality_ids", id::EQUALITY_IDS),
-    ("first_row_id", id::FIRST_ROW_ID),
-    ("referenced_data_file", id::REFERENCED_DATA_FILE),
-    ("content_offset", id::CONTENT_OFFSET),
-    ("content_size_in_bytes", id::CONTENT_SIZE),
-];
-
-fn id_by_name(name: &str) -> Option<i32> {
-    NAMES
-        .iter()
-        .find(|(known, _)| *known == name)
-        .map(|(_, id)| *id)
-}
 
 /// `status` of an entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -218,7 +158,10 @@ impl<'a> EntryReader<'a> {
         if status == Status::Deleted {
             return Ok(None);
         }
-        let mut file = required("data_file", file)?;
+        let (raw, partition) = required("data_file", file)?;
+        let mut file = raw
+            .finish(self.content, self.spec_id, partition)
+            .map_err(|e| e.within("data_file"))?;
         let sequence_number = self.sequence_number(status, sequence_number)?;
         file.first_row_id = self.first_row_id(&file)?;
         let snapshot_id = snapshot_id.map_or(self.manifest.added_snapshot_id, SnapshotId);
@@ -261,11 +204,12 @@ impl<'a> EntryReader<'a> {
         Ok(Some(next))
     }
 
+    /// The file of an entry, not yet checked: only live ones need to be sound.
     fn data_file(
         &mut self,
         cursor: &mut Cursor<'_>,
         schema: &Schema,
-    ) -> Result<DataFile, FormatError> {
+    ) -> Result<(RawFile, Arc<PartitionTuple>), FormatError> {
         let record = required("data_file", cursor.record(schema)?)?;
         let mut raw = RawFile::default();
         let mut partition = None;
@@ -290,55 +234,7 @@ impl<'a> EntryReader<'a> {
             None if self.spec.is_unpartitioned() => self.intern(self.nulls()),
             None => return Err(FormatError::invalid("partition", "is required but missing")),
         };
-        self.finish(raw, partition)
-    }
-
-    fn finish(
-        &self,
-        raw: RawFile,
-        partition: Arc<PartitionTuple>,
-    ) -> Result<DataFile, FormatError> {
-        let content = match (raw.content.unwrap_or(0), self.content) {
-            (0, ManifestContent::Data) => FileContent::Data,
-            (1, ManifestContent::Deletes) => FileContent::PositionDeletes,
-            (2, ManifestContent::Deletes) => FileContent::EqualityDeletes,
-            (other, manifest) => {
-                let reason =
-                    format!("a file of content {other} cannot stand in a manifest of {manifest:?}");
-                return Err(FormatError::invalid("content", reason));
-            }
-        };
-        Ok(DataFile {
-            content,
-            path: required("file_path", raw.path)?,
-            format: file_format(&required("file_format", raw.format)?),
-            spec_id: self.spec_id,
-            partition,
-            record_count: not_negative(
-                "record_count",
-                required("record_count", raw.record_count)?,
-            )?,
-            file_size: not_negative(
-                "file_size_in_bytes",
-                required("file_size_in_bytes", raw.file_size)?,
-            )?,
-            lower_bounds: raw.lower_bounds,
-            upper_bounds: raw.upper_bounds,
-            null_value_counts: raw.null_value_counts,
-            split_offsets_count: raw.split_offsets_count,
-            equality_ids: raw.equality_ids,
-            first_row_id: raw.first_row_id,
-            referenced_data_file: raw.referenced_data_file,
-            content_offset: raw
-                .content_offset
-                .map(|v| not_negative("content_offset", v))
-                .transpose()?,
-            content_size: raw
-                .content_size
-                .map(|v| not_negative("content_size_in_bytes", v))
-                .transpose()?,
-            key_metadata: raw.key_metadata,
-        })
+        Ok((raw, partition))
     }
 
     /// A partition tuple in the order of the manifest's own spec, matched by partition field id.
@@ -404,149 +300,6 @@ impl<'a> EntryReader<'a> {
         let shared = Arc::new(tuple.clone());
         self.tuples.insert(tuple, Arc::clone(&shared));
         shared
-    }
-}
-
-/// The fields of a `data_file` as they are read, checked when all are there.
-#[derive(Default)]
-struct RawFile {
-    content: Option<i64>,
-    path: Option<String>,
-    format: Option<String>,
-    record_count: Option<i64>,
-    file_size: Option<i64>,
-    lower_bounds: Vec<(FieldId, Box<[u8]>)>,
-    upper_bounds: Vec<(FieldId, Box<[u8]>)>,
-    null_value_counts: Vec<(FieldId, u64)>,
-    split_offsets_count: usize,
-    equality_ids: Vec<FieldId>,
-    first_row_id: Option<i64>,
-    referenced_data_file: Option<String>,
-    content_offset: Option<i64>,
-    content_size: Option<i64>,
-    key_metadata: bool,
-}
-
-impl RawFile {
-    fn field(
-        &mut self,
-        id: i32,
-        cursor: &mut Cursor<'_>,
-        schema: &Schema,
-    ) -> Result<(), FormatError> {
-        match id {
-            id::CONTENT => self.content = cursor.integer(schema)?,
-            id::PATH => self.path = cursor.text(schema)?.map(str::to_owned),
-            id::FORMAT => self.format = cursor.text(schema)?.map(str::to_owned),
-            id::RECORD_COUNT => self.record_count = cursor.integer(schema)?,
-            id::FILE_SIZE => self.file_size = cursor.integer(schema)?,
-            id::LOWER_BOUNDS => self.lower_bounds = bounds(cursor, schema)?,
-            id::UPPER_BOUNDS => self.upper_bounds = bounds(cursor, schema)?,
-            id::NULL_VALUE_COUNTS => {
-                let counts = &mut self.null_value_counts;
-                by_field(cursor, schema, |cursor, field, schema| {
-                    let count = cursor
-                        .integer(schema)?
-                        .and_then(|count| u64::try_from(count).ok());
-                    counts.extend(count.map(|count| (field, count)));
-                    Ok(())
-                })?;
-            }
-            id::SPLIT_OFFSETS => {
-                let count = &mut self.split_offsets_count;
-                cursor.items(schema, |cursor, item| {
-                    *count += 1;
-                    cursor.skip(item)
-                })?;
-            }
-            id::EQUALITY_IDS => {
-                let ids = &mut self.equality_ids;
-                cursor.items(schema, |cursor, item| {
-                    ids.push(field_id(cursor.integer(item)?)?);
-                    Ok(())
-                })?;
-            }
-            id::FIRST_ROW_ID => self.first_row_id = cursor.integer(schema)?,
-            id::REFERENCED_DATA_FILE => {
-                self.referenced_data_file = cursor.text(schema)?.map(str::to_owned)
-            }
-            id::CONTENT_OFFSET => self.content_offset = cursor.integer(schema)?,
-            id::CONTENT_SIZE => self.content_size = cursor.integer(schema)?,
-            id::KEY_METADATA => self.key_metadata = cursor.binary(schema)?.is_some(),
-            _ => cursor.skip(schema)?,
-        }
-        Ok(())
-    }
-}
-
-fn bounds(
-    cursor: &mut Cursor<'_>,
-    schema: &Schema,
-) -> Result<Vec<(FieldId, Box<[u8]>)>, FormatError> {
-    let mut bounds = Vec::new();
-    by_field(cursor, schema, |cursor, field, schema| {
-        bounds.extend(cursor.binary(schema)?.map(|bytes| (field, bytes.into())));
-        Ok(())
-    })?;
-    Ok(bounds)
-}
-
-/// Reads a map keyed by field id, which Avro can only hold as an array of key and value records.
-fn by_field(
-    cursor: &mut Cursor<'_>,
-    schema: &Schema,
-    mut value: impl FnMut(&mut Cursor<'_>, FieldId, &Schema) -> Result<(), FormatError>,
-) -> Result<(), FormatError> {
-    cursor.items(schema, |cursor, item| {
-        let record = required("entry of a map", cursor.record(item)?)?;
-        let (key, values) = key_and_value(record)?;
-        let id = field_id(cursor.integer(key)?)?;
-        value(cursor, id, values)
-    })
-}
-
-/// The schemas of key and value, which stand in this order in all that writers make.
-fn key_and_value(record: &Record) -> Result<(&Schema, &Schema), FormatError> {
-    let by_name = |name: &str| match name {
-        "key" => id::MAP_KEYS.first().copied(),
-        "value" => id::MAP_VALUES.first().copied(),
-        _ => None,
-    };
-    let unlike =
-        || FormatError::invalid("entry of a map", "expected a record of a key and a value");
-    let [key, value] = record.fields.as_slice() else {
-        return Err(unlike());
-    };
-    let is_key = record
-        .id_of(key, by_name)
-        .is_some_and(|id| id::MAP_KEYS.contains(&id));
-    let is_value = record
-        .id_of(value, by_name)
-        .is_some_and(|id| id::MAP_VALUES.contains(&id));
-    if is_key && is_value {
-        Ok((&key.schema, &value.schema))
-    } else {
-        Err(unlike())
-    }
-}
-
-fn field_id(number: Option<i64>) -> Result<FieldId, FormatError> {
-    let id = number.and_then(|number| i32::try_from(number).ok());
-    id.map(FieldId)
-        .ok_or_else(|| FormatError::invalid("field id", format!("{number:?} is no field id")))
-}
-
-fn not_negative(what: &str, number: i64) -> Result<u64, FormatError> {
-    u64::try_from(number).map_err(|_| FormatError::invalid(what, format!("is {number}")))
-}
-
-fn file_format(name: &str) -> FileFormat {
-    match name.to_ascii_lowercase().as_str() {
-        "parquet" => FileFormat::Parquet,
-        "avro" => FileFormat::Avro,
-        "orc" => FileFormat::Orc,
-        "puffin" => FileFormat::Puffin,
-        _ => FileFormat::Other(name.to_owned()),
     }
 }
 

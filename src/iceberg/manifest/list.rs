@@ -139,6 +139,12 @@ fn manifest_file(cursor: &mut Cursor<'_>, schema: &Schema) -> Result<ManifestFil
             ));
         }
     };
+    if let Some(negative) = first_row_id.filter(|id| *id < 0) {
+        return Err(FormatError::invalid(
+            "first_row_id",
+            format!("is {negative}"),
+        ));
+    }
     let length = required("manifest_length", length)?;
     Ok(ManifestFile {
         path: required("manifest_path", path)?,

@@ -227,7 +227,9 @@ fn rule_05_main_is_made_up_where_refs_lack_it() {
 
 #[test]
 fn rule_05_ref_names_are_any_text() {
-    let refs = json!({"../a%/ü": {"snapshot-id": 10, "type": "tag", "max-ref-age-ms": 1}, "": {"snapshot-id": 20, "type": "branch"}});
+    let refs = json!({
+        "../a%/ü": {"snapshot-id": 10, "type": "tag", "max-ref-age-ms": 1},
+        "": {"snapshot-id": 20, "type": "branch"}});
     let table = parse(&with("refs", refs)).unwrap();
     assert_eq!(
         table.refs["../a%/ü"],

@@ -78,6 +78,16 @@ fn rule_10_known_transforms_read_back() {
 }
 
 #[test]
+fn rule_10_the_case_of_letters_does_not_matter_as_in_the_reference() {
+    assert_eq!(Transform::parse("Bucket[16]"), Ok(Transform::Bucket(16)));
+    assert_eq!(Transform::parse("IDENTITY"), Ok(Transform::Identity));
+    assert_eq!(
+        Transform::parse("MyOwn"),
+        Ok(Transform::Unknown("MyOwn".into()))
+    );
+}
+
+#[test]
 fn rule_11_v1_fields_without_ids_are_numbered_from_1000() {
     let json = json!([
         {"source-id": 1, "name": "a", "transform": "identity"},

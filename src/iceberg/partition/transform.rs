@@ -14,8 +14,11 @@ impl Transform {
     /// Reads a transform's name, as `identity` or `bucket[16]`. A name that is not known is [`Transform::Unknown`]; a
     /// known one with a bad parameter is an error.
     pub fn parse(text: &str) -> Result<Self, FormatError> {
+        // The reference implementation takes any case of letters.
+        let lower = text.to_ascii_lowercase();
         let parameter = |name: &str| {
-            text.strip_prefix(name)?
+            lower
+                .strip_prefix(name)?
                 .strip_prefix('[')?
                 .strip_suffix(']')
         };
@@ -34,7 +37,7 @@ impl Transform {
                 .filter(|n| *n > 0)
                 .ok_or_else(bad)
         };
-        let transform = match text {
+        let transform = match lower.as_str() {
             "identity" => Self::Identity,
             "year" => Self::Year,
             "month" => Self::Month,

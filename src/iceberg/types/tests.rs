@@ -69,7 +69,6 @@ fn rule_09_every_simple_type_string_reads_back() {
 fn rule_09_what_is_no_type_is_an_error() {
     for text in [
         "",
-        "Int",
         "integer",
         "decimal",
         "decimal()",
@@ -88,6 +87,24 @@ fn rule_09_what_is_no_type_is_an_error() {
     ] {
         assert!(text.parse::<PrimitiveType>().is_err(), "{text:?}");
     }
+}
+
+#[test]
+fn rule_09_the_case_of_letters_does_not_matter_as_in_the_reference() {
+    assert_eq!(parse("INT"), Int);
+    assert_eq!(
+        parse("Decimal(9,2)"),
+        Decimal {
+            precision: 9,
+            scale: 2
+        }
+    );
+    assert_eq!(
+        parse("GEOMETRY(Srid:X)"),
+        Geometry {
+            crs: "Srid:X".into()
+        }
+    );
 }
 
 #[test]

@@ -219,7 +219,7 @@ fn format_decimal(unscaled: i128, scale: u8) -> String {
 }
 
 fn from_hex(text: &str) -> Option<Vec<u8>> {
-    if !text.is_ascii() || text.len() % 2 != 0 {
+    if !text.is_ascii() || !text.len().is_multiple_of(2) {
         return None;
     }
     let digit = |c: u8| {

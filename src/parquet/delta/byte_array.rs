@@ -143,7 +143,9 @@ pub fn filter_byte_array(
             shared = value.len();
         }
     }
+    let start = out.len();
     encode_prefix_suffix(&prefix_lens, &suffix_lens, &suffixes, out);
+    debug_assert!(out.len() - start <= byte_array_bound(keep.kept(), source.suffixes.len()));
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use super::byte_array::*;
 use super::*;
 
 fn encoded_i64(values: &[i64]) -> Vec<u8> {

@@ -116,7 +116,7 @@ fn plain_values(
         (Encoding::DeltaByteArray, width) => {
             let mut filtered = Vec::new();
             delta::filter_byte_array(bytes, keep, &mut filtered).unwrap();
-            let parts = delta::decode_prefix_suffix(&filtered, keep.kept()).unwrap();
+            let parts = delta::byte_array::decode_prefix_suffix(&filtered, keep.kept()).unwrap();
             let (mut value, mut rest) = (Vec::new(), parts.suffixes);
             for (prefix, suffix) in parts.prefix_lens.iter().zip(&parts.suffix_lens) {
                 value.truncate(*prefix);

@@ -245,3 +245,142 @@ fn a_schema_of_a_thousand_levels_is_refused() {
     schema.drain(..1000 - MAX_SCHEMA_DEPTH);
     assert!(file_schema(&schema).is_ok());
 }
+
+/// All Parquet files below a directory.
+fn parquet_files(directory: &std::path::Path, out: &mut Vec<std::path::PathBuf>) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            parquet_files(&path, out);
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "parquet")
+        {
+            out.push(path);
+        }
+    }
+}
+
+/// Reads the tables that `BERGFS_CORPUS` names, or that lie beside the repository: files by a dozen writers.
+#[test]
+fn footers_and_pages_of_real_files_agree_with_the_parquet_crate() {
+    use crate::parquet::page::PageReader;
+    use parquet::file::metadata::ParquetMetaDataReader;
+
+    let beside = || std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus");
+    let corpus = std::env::var_os("BERGFS_CORPUS").map_or_else(beside, Into::into);
+    if !corpus.is_dir() {
+        eprintln!(
+            "SKIPPED: no corpus of tables at {} (set BERGFS_CORPUS)",
+            corpus.display()
+        );
+        return;
+    }
+    let mut paths = Vec::new();
+    parquet_files(&corpus, &mut paths);
+    for path in paths {
+        let file = std::fs::read(&path).unwrap();
+        let footer = footer_len(&file, file.len() as u64).map(|len| end_of(&file, len).unwrap());
+        let theirs = footer
+            .clone()
+            .ok()
+            .and_then(|footer| ParquetMetaDataReader::decode_metadata(footer).ok());
+        let Some(theirs) = theirs else {
+            assert!(
+                footer
+                    .and_then(|footer| SourceFooter::parse(footer, file.len() as u64))
+                    .is_err(),
+                "{path:?}"
+            );
+            continue;
+        };
+        let ours = SourceFooter::parse(footer.unwrap(), file.len() as u64)
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert_eq!(ours.metadata.num_rows, theirs.file_metadata().num_rows());
+        for (group_at, (group, their_group)) in ours
+            .metadata
+            .row_groups
+            .iter()
+            .zip(theirs.row_groups())
+            .enumerate()
+        {
+            for (column, (chunk, their_chunk)) in
+                group.columns.iter().zip(their_group.columns()).enumerate()
+            {
+                let descriptor = their_chunk.column_descr();
+                let node = &ours.schema.nodes[ours.schema.leaves[column]];
+                assert_eq!(
+                    i16::try_from(node.max_def),
+                    Ok(descriptor.max_def_level()),
+                    "{path:?}"
+                );
+                assert_eq!(
+                    i16::try_from(node.max_rep),
+                    Ok(descriptor.max_rep_level()),
+                    "{path:?}"
+                );
+                let range = ours.chunk_range(group_at, column).unwrap();
+                let bytes = &file[range.start as usize..range.end as usize];
+                let mut pages = PageReader::new(bytes, chunk.codec, chunk.num_values as u64);
+                let (mut rows, mut levels) = (0, Vec::new());
+                let mut values = 0;
+                while let Some(page) = pages
+                    .next_page()
+                    .unwrap_or_else(|error| panic!("{path:?} {column}: {error}"))
+                {
+                    let body = page
+                        .decompress()
+                        .unwrap_or_else(|error| panic!("{path:?} {column}: {error}"));
+                    if page.is_dictionary() {
+                        continue;
+                    }
+                    let parts = page.split(&body, node.max_rep, node.max_def).unwrap();
+                    levels.clear();
+                    parts.repetition.decode(&mut levels).unwrap();
+                    rows += levels.iter().filter(|level| **level == 0).count();
+                    values += levels.len();
+                    levels.clear();
+                    parts.definition.decode(&mut levels).unwrap();
+                    assert_eq!(levels.len(), parts.definition.count);
+                }
+                assert_eq!(rows as i64, group.num_rows, "{path:?}");
+                assert_eq!(values as i64, chunk.num_values, "{path:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_footer_takes_one_read_or_two_where_it_is_longer_than_64_kib() {
+    use crate::storage::{Storage, StorageOptions};
+
+    for (padding, reads) in [(0, 1), (100_000, 2)] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("data.parquet");
+        let mut file = [b"PAR1", &[0; 96][..]].concat();
+        let start = file.len();
+        let key_value_metadata = vec![("k".to_owned(), Some("v".repeat(padding)))];
+        let written = FileMetaData {
+            key_value_metadata,
+            ..metadata(chunk())
+        };
+        written.write(&mut file);
+        let len = u32::try_from(file.len() - start).unwrap();
+        file.extend(len.to_le_bytes());
+        file.extend(b"PAR1");
+        std::fs::write(&path, &file).unwrap();
+        let location = directory.path().to_str().unwrap();
+        let options = StorageOptions::default();
+        let storage = Storage::new(&options, directory.path(), location, &[]).unwrap();
+        let source = storage.open(path.to_str().unwrap()).unwrap();
+        let counters = storage.counters();
+        let footer = SourceFooter::read(&source, counters).unwrap();
+        assert_eq!(footer.metadata, written);
+        assert_eq!((footer.len, footer.footer_start), (file.len() as u64, 100));
+        assert!(footer.weight() > padding);
+        assert_eq!(
+            (counters.source_reads.get(), counters.footers_read.get()),
+            (reads, 1)
+        );
+    }
+}

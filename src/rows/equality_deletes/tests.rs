@@ -3,7 +3,7 @@
 use std::fs;
 
 use arrow::array::{
-    Array, ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, FixedSizeBinaryArray,
+    ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, FixedSizeBinaryArray,
     Float32Array, Float64Array, Int32Array, Int64Array, StringArray, StructArray,
     TimestampMicrosecondArray,
 };

@@ -199,7 +199,10 @@ fn a_damaged_position_delete_file_is_an_error() {
     let bytes = fs::read(&at).unwrap();
     for cut in [0, 3, 4, bytes.len() / 2, bytes.len() - 1] {
         fs::write(&at, &bytes[..cut]).unwrap();
-        let error = error(&table, &data_file(&table, "a", &[whole.clone()]));
+        let error = error(
+            &table,
+            &data_file(&table, "a", std::slice::from_ref(&whole)),
+        );
         assert!(error.to_string().contains("/p: "), "{error}");
     }
     fs::remove_file(&at).unwrap();

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::*;
-use crate::scan::{Plan, ScanFile, match_deletes};
+use crate::scan::{ScanFile, match_deletes};
 
 /// Spec 0 is unpartitioned; all others partition by field 1000.
 fn file(content: FileContent, path: &str, spec: i32, partition: Option<Value>) -> DataFile {
@@ -102,7 +102,7 @@ fn canonical(path: &str) -> CanonicalPath {
     CanonicalPath(path.strip_prefix("hdfs://host").unwrap_or(path).to_owned())
 }
 
-fn plan(data: Vec<ScanFile>, deletes: Vec<DeleteFile>) -> Result<Plan, ScanError> {
+fn plan(data: Vec<ScanFile>, deletes: Vec<DeleteFile>) -> Result<Vec<ScanFile>, ScanError> {
     // Of the specs, 0 has no field and 9 only void ones.
     match_deletes(
         data,
@@ -115,7 +115,7 @@ fn plan(data: Vec<ScanFile>, deletes: Vec<DeleteFile>) -> Result<Plan, ScanError
 /// What applies to the only data file: `position | vector | equality`, by path.
 fn applied(data: ScanFile, deletes: Vec<DeleteFile>) -> String {
     let plan = plan(vec![data], deletes).unwrap();
-    let deletes = &plan.files[0].deletes;
+    let deletes = &plan[0].deletes;
     let names = |files: &[Arc<DeleteFile>]| {
         files
             .iter()
@@ -207,7 +207,7 @@ fn rule_26_equal_bounds_of_file_path_tell_which_file_is_meant() {
     ];
     let plan = plan(files, deletes()).unwrap();
     let names = |file: usize| -> Vec<_> {
-        plan.files[file]
+        plan[file]
             .deletes
             .position
             .iter()
