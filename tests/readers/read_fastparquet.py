@@ -31,8 +31,8 @@ def read(paths):
     columns, rows = None, []
     for path in paths:
         file = fastparquet.ParquetFile(path)
-        frame = file.to_pandas()
-        columns = [str(name) for name in frame.columns]
+        columns = [name for name, node in file.schema.root["children"].items() if not node.num_children]
+        frame = file.to_pandas(columns=columns)
         kinds = []
         for name in columns:
             element = file.schema.schema_element(name)
