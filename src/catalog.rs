@@ -1,19 +1,28 @@
 //! Where the tables are: the trait that lists them, and the catalogs, one file each.
+//!
+//! A catalog answers two questions, anew each time: what is in a namespace, and which file is a table's metadata now.
+//! It loads no table, so one broken table spoils no listing.
 
 use std::path::PathBuf;
+
+pub mod directory;
+mod metadata_file;
 
 /// A table's name in its catalog.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TableIdent {
     /// Outermost first; empty for a table at the top.
     pub namespace: Vec<String>,
+    /// Unique in its namespace.
     pub name: String,
 }
 
 /// What a namespace holds, by name, sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
+    /// Namespaces directly in it.
     pub namespaces: Vec<String>,
+    /// Tables directly in it.
     pub tables: Vec<String>,
 }
 
@@ -29,12 +38,25 @@ pub struct TablePointer {
 /// Why a catalog could not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
+    /// The operating system's answer.
     #[error("{path}: {source}")]
-    Io { path: String, source: std::io::Error },
+    Io {
+        path: String,
+        source: std::io::Error,
+    },
+    /// Nothing here is a table.
     #[error("{path}: no Iceberg table and no directory of tables")]
     NoTable { path: String },
+    /// There is a table, and it cannot be told which metadata file is its current one.
     #[error("{path}: {reason}")]
     Pointer { path: String, reason: String },
+}
+
+impl CatalogError {
+    /// Whether the table may be sound but is of a kind that is not supported: never so for local directories.
+    pub fn is_unsupported(&self) -> bool {
+        false
+    }
 }
 
 /// A place that knows tables. Lists without loading any.

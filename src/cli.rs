@@ -1,1 +1,192 @@
-//! cli
+//! The command line: `bergfs mount` and `bergfs umount`.
+//!
+//! `mount` goes to the background by running itself again ([`background`]); the daemon reports over a pipe when the
+//! mount answers, so the command's exit status tells whether there is one.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::storage::PathMapping;
+use crate::tree::Lineage;
+
+mod background;
+mod mount;
+mod umount;
+
+/// Mounts Apache Iceberg tables as read-only Parquet files.
+///
+/// Each snapshot, branch and tag of a table is a directory of ordinary Parquet files in which row-level deletes are
+/// applied and schema evolution is resolved. Any program that opens files reads the table right.
+#[derive(Debug, Parser)]
+#[command(version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Mount(MountArgs),
+    Umount(UmountArgs),
+}
+
+/// Mount a table, or a directory of tables.
+///
+/// Returns once the mount answers; the daemon goes on in the background until `bergfs umount MOUNTPOINT`.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+struct MountArgs {
+    /// A table's directory, a metadata file (`*.metadata.json`), or a directory that holds tables at any depth
+    source: PathBuf,
+
+    /// An existing directory
+    mountpoint: PathBuf,
+
+    /// Stay in the foreground, and log to stderr
+    #[arg(short, long)]
+    foreground: bool,
+
+    /// How long a table's state is taken for current before it is looked at again: `5`, `500ms`, `2s`, `1m`
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
+    refresh: Duration,
+
+    /// Whether views show `_row_id` and `_last_updated_sequence_number`
+    #[arg(long, value_enum, default_value = "auto")]
+    lineage: Lineage,
+
+    /// Show the columns `_file`, `_pos`, `_spec_id` and `_partition` too
+    #[arg(long)]
+    metadata_columns: bool,
+
+    /// Read files that the table records under OLD from the local directory NEW (may be repeated)
+    #[arg(long, value_name = "OLD=NEW")]
+    map_path: Vec<PathMapping>,
+
+    /// Allow files of the table to lie in this directory, outside the table's own (may be repeated)
+    #[arg(long, value_name = "DIR")]
+    allow_path: Vec<PathBuf>,
+
+    /// Let other users look in [always so for root; others need `user_allow_other` in /etc/fuse.conf]
+    #[arg(long)]
+    allow_other: bool,
+
+    /// Bytes of memory for parsed manifests, footers and decoded data: `64M`, `1G`
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    cache_memory: Option<usize>,
+
+    /// Write the daemon's log here (without it, see `.bergfs/errors` in the mount)
+    #[arg(long, value_name = "FILE")]
+    log_file: Option<PathBuf>,
+
+    /// Log more: what is read (`-v`), and what else is done (`-vv`)
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    verbose: u8,
+
+    /// This process is the daemon, started by `mount`.
+    #[arg(long, hide = true)]
+    daemon: bool,
+}
+
+/// Unmount what `bergfs mount` mounted.
+#[derive(Args, Debug)]
+struct UmountArgs {
+    /// The directory it is mounted at
+    mountpoint: PathBuf,
+
+    /// Detach it now even if files are open; those go on until they are closed
+    #[arg(short, long)]
+    lazy: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  bergfs mount /warehouse/db/events /mnt/events
+  ls /mnt/events/snapshots
+  duckdb -c \"from '/mnt/events/current/events.parquet'\"      the table now
+  duckdb -c \"from '/mnt/events/tags/eoy/events.parquet'\"     at a tag
+  duckdb -c \"from '/mnt/events/at/2024-05-01/events.parquet'\"  at the end of a day (UTC)
+  readlink -f /mnt/events/current                            which snapshot that is
+  cat /mnt/events/.bergfs/errors                             what could not be read, and why
+  bergfs umount /mnt/events
+
+A table copied from elsewhere is read where it lies now. Where its data lies apart from it:
+  bergfs mount --map-path s3://bucket/data=/local/data TABLE MOUNTPOINT";
+
+/// Runs the command that the arguments ask for: exit status 0 on success, 1 with a message on failure, 2 for wrong
+/// usage.
+pub fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Mount(args) => mount::run(&args),
+        Command::Umount(args) => umount::run(&args),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = std::io::Write::write_fmt(
+                &mut std::io::stderr(),
+                format_args!("bergfs: {error:#}\n"),
+            );
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A time with its unit (seconds, where it has none).
+fn duration(text: &str) -> Result<Duration, String> {
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let number: u64 = text
+        .strip_suffix(unit)
+        .and_then(|number| number.parse().ok())
+        .ok_or("a number, then ms, s, m or h")?;
+    let milliseconds = match unit {
+        "ms" => 1,
+        "" | "s" => 1000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err("the unit is one of ms, s, m and h".to_owned()),
+    };
+    Ok(Duration::from_millis(number.saturating_mul(milliseconds)))
+}
+
+/// A number of bytes, with the unit K, M or G (powers of 1024).
+fn size(text: &str) -> Result<usize, String> {
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let number: usize = text
+        .strip_suffix(unit)
+        .and_then(|number| number.parse().ok())
+        .ok_or("a number, then K, M or G")?;
+    let bytes = match unit.trim_end_matches("iB").trim_end_matches('B') {
+        "" => 1,
+        "K" | "k" => 1 << 10,
+        "M" | "m" => 1 << 20,
+        "G" | "g" => 1 << 30,
+        _ => return Err("the unit is one of K, M and G".to_owned()),
+    };
+    number
+        .checked_mul(bytes)
+        .ok_or_else(|| "more than this machine can address".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_arguments_are_declared_soundly() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn times_and_sizes_have_units() {
+        assert_eq!(duration("5"), Ok(Duration::from_secs(5)));
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert!(duration("s").is_err() && duration("5x").is_err() && duration("-5").is_err());
+        assert_eq!(size("64M"), Ok(64 << 20));
+        assert_eq!(size("1GiB"), Ok(1 << 30));
+        assert!(size("99999999999999999999G").is_err() && size("").is_err());
+    }
+}

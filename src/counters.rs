@@ -3,13 +3,18 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One counter.
+///
+/// Counts only grow, so a test takes a [`Counters::snapshot`] before and after and compares.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
 impl Counter {
+    /// Counts `n` more.
     pub fn add(&self, n: u64) {
         self.0.fetch_add(n, Ordering::Relaxed);
     }
+
+    /// The count now.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -24,6 +29,13 @@ macro_rules! counters {
             /// Names and values, in the order `.bergfs/stats` lists them.
             pub fn snapshot(&self) -> Vec<(&'static str, u64)> {
                 vec![$((stringify!($name), self.$name.get())),*]
+            }
+
+            /// What was counted since an earlier snapshot: the names that grew, and by how much.
+            pub fn since(&self, earlier: &[(&'static str, u64)]) -> Vec<(&'static str, u64)> {
+                let before = |name| earlier.iter().find(|(other, _)| *other == name).map_or(0, |(_, count)| *count);
+                let grown = self.snapshot().into_iter().map(|(name, now)| (name, now.saturating_sub(before(name))));
+                grown.filter(|(_, count)| *count > 0).collect()
             }
         }
     };

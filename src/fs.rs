@@ -1,1 +1,501 @@
-//! fs
+//! The FUSE adapter: kernel requests to calls on the tree, and their answers back.
+//!
+//! Thin on purpose; what can be decided without a kernel is decided in [`crate::tree`]. Here are inode numbers
+//! ([`inodes`]), open handles, the threads that do the work ([`workers`]), and what the kernel may cache:
+//!
+//! - names and attributes for as long as the tree says ([`Attributes::lifetime`]), so that a commit shows in time;
+//! - no pages of Parquet files: readahead past the end of a column chunk would fetch the next column. They open with
+//!   `FOPEN_DIRECT_IO` and the mount asks for `FUSE_DIRECT_IO_ALLOW_MMAP`; a kernel before 6.6 has no mmap on such
+//!   files, and there they open through the page cache;
+//! - no pages of files that differ from one opening to the next; the pages of the others for ever.
+//!
+//! The session's one thread only hands requests to the workers, so a slow read holds up nobody. A panic in a worker
+//! answers `EIO` and is noted; it never ends the session.
+
+use std::ffi::OsStr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::SystemTime;
+
+use fuser::{
+    AccessFlags, BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags,
+    Generation, INodeNo, InitFlags, KernelConfig, LockOwner, OpenAccMode, OpenFlags, RenameFlags,
+    ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen,
+    ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+};
+
+use crate::tree::{Attributes, Caching, ErrorKind, Kind, Node, OpenFile, Tree, TreeError};
+
+mod handles;
+mod inodes;
+mod mount;
+mod workers;
+
+pub use mount::{Event, Mount, MountOptions, MountTable, MountedAt, resolve, unmount};
+
+use handles::{Handles, Listing};
+use inodes::Inodes;
+use workers::Workers;
+
+/// Bytes of one read the kernel sends at most, and more than any it sends.
+const MAX_READ: u32 = 16 << 20;
+
+/// The extended attribute that holds a name which had to be cut.
+const NAME_ATTRIBUTE: &str = "user.bergfs.name";
+
+/// Who owns the files.
+#[derive(Clone, Copy, Debug)]
+pub struct Owner {
+    pub uid: u32,
+    pub gid: u32,
+}
+
+/// The filesystem, as `fuser` serves it.
+pub(crate) struct BergFs {
+    shared: Arc<Shared>,
+    workers: Workers,
+    /// Told when the kernel has ended the session.
+    ended: Sender<mount::Event>,
+}
+
+/// What the workers work on.
+struct Shared {
+    tree: Arc<Tree>,
+    owner: Owner,
+    inodes: Inodes,
+    files: Handles<OpenFile>,
+    listings: Handles<Listing>,
+    /// Whether files that are read past the page cache can be mapped into memory.
+    direct_mmap: bool,
+}
+
+impl BergFs {
+    pub(crate) fn new(tree: Arc<Tree>, owner: Owner, ended: Sender<mount::Event>) -> BergFs {
+        let root = tree.root();
+        BergFs {
+            shared: Arc::new(Shared {
+                tree,
+                owner,
+                inodes: Inodes::new(root),
+                files: Handles::default(),
+                listings: Handles::default(),
+                direct_mmap: false,
+            }),
+            workers: Workers::new(),
+            ended,
+        }
+    }
+
+    /// Has a worker do `work`, inside the panic boundary, and hand its outcome to `answer`.
+    fn hand_off<T>(
+        &self,
+        what: &'static str,
+        work: impl FnOnce(&Shared) -> Result<T, Errno> + Send + 'static,
+        answer: impl FnOnce(Result<T, Errno>) + Send + 'static,
+    ) {
+        let shared = Arc::clone(&self.shared);
+        self.workers.run(Box::new(move || {
+            let outcome = catch_unwind(AssertUnwindSafe(|| work(&shared)));
+            answer(outcome.unwrap_or_else(|panic| {
+                let text = panic.downcast_ref::<&str>().copied();
+                let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+                let reason = format!("bug: {what} panicked: {}", text.unwrap_or("no message"));
+                shared.tree.faults().record("/", &reason);
+                Err(Errno::EIO)
+            }));
+        }));
+    }
+}
+
+impl Shared {
+    fn node(&self, ino: INodeNo) -> Result<Node, Errno> {
+        self.inodes.node(ino.0).ok_or(Errno::ESTALE)
+    }
+
+    fn lookup(&self, parent: INodeNo, name: &OsStr) -> Result<(Attributes, FileAttr), Errno> {
+        let directory = self.node(parent)?;
+        // Every name in the tree is UTF-8.
+        let name = name.to_str().ok_or(Errno::ENOENT)?;
+        let node = self.tree.lookup(&directory, name).map_err(errno)?;
+        let attributes = self.tree.attributes(&node).map_err(errno)?;
+        let ino = self.inodes.remember(parent.0, name, node);
+        Ok((attributes, self.file_attr(ino, &attributes)))
+    }
+
+    fn file_attr(&self, ino: u64, attributes: &Attributes) -> FileAttr {
+        let time = attributes.modified;
+        let (kind, perm) = match attributes.kind {
+            Kind::Directory => (FileType::Directory, 0o555),
+            Kind::File => (FileType::RegularFile, 0o444),
+            Kind::Link => (FileType::Symlink, 0o777),
+        };
+        FileAttr {
+            ino: INodeNo(ino),
+            size: attributes.size,
+            blocks: attributes.size.div_ceil(512),
+            atime: time,
+            mtime: time,
+            ctime: time,
+            crtime: time,
+            kind,
+            perm,
+            // Of a directory too: as two it would say that there is no directory below.
+            nlink: 1,
+            uid: self.owner.uid,
+            gid: self.owner.gid,
+            rdev: 0,
+            blksize: 1 << 20,
+            flags: 0,
+        }
+    }
+
+    fn open_flags(&self, file: &OpenFile) -> FopenFlags {
+        match file.caching() {
+            Caching::Parquet if self.direct_mmap => FopenFlags::FOPEN_DIRECT_IO,
+            Caching::Parquet | Caching::Immutable => FopenFlags::FOPEN_KEEP_CACHE,
+            Caching::None => FopenFlags::FOPEN_DIRECT_IO,
+        }
+    }
+
+    fn list(&self, ino: INodeNo) -> Result<Listing, Errno> {
+        let node = self.node(ino)?;
+        let entries = self.tree.list(&node).map_err(errno)?;
+        Ok(Listing::new(ino.0, self.inodes.parent(ino.0), entries))
+    }
+
+    fn xattr(&self, ino: INodeNo) -> Result<Option<String>, Errno> {
+        Ok(self.tree.full_name(&self.node(ino)?))
+    }
+}
+
+/// The error number of a failure in the tree.
+fn errno(error: TreeError) -> Errno {
+    match error.kind {
+        ErrorKind::NotFound | ErrorKind::Absent => Errno::ENOENT,
+        ErrorKind::NotDirectory => Errno::ENOTDIR,
+        ErrorKind::IsDirectory => Errno::EISDIR,
+        ErrorKind::Invalid => Errno::EINVAL,
+        ErrorKind::Io => Errno::EIO,
+        ErrorKind::Unsupported => Errno::ENOTSUP,
+        ErrorKind::Stale => Errno::ESTALE,
+    }
+}
+
+/// Answers a question about an extended attribute's value, or the list of names, as its protocol has it.
+fn reply_xattr(value: &[u8], size: u32, reply: ReplyXattr) {
+    match u32::try_from(value.len()) {
+        Ok(len) if size == 0 => reply.size(len),
+        Ok(len) if len <= size => reply.data(value),
+        _ => reply.error(Errno::ERANGE),
+    }
+}
+
+impl Filesystem for BergFs {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
+        let direct_mmap = config
+            .add_capabilities(InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP)
+            .is_ok();
+        // Look-ups and listings in one directory need no order between them; nor do reads of one file.
+        let wished = [InitFlags::FUSE_PARALLEL_DIROPS, InitFlags::FUSE_ASYNC_DIO];
+        for flag in wished {
+            let _ = config.add_capabilities(flag);
+        }
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.direct_mmap = direct_mmap;
+        }
+        Ok(())
+    }
+
+    fn destroy(&mut self) {
+        let _ = self.ended.send(mount::Event::Ended);
+    }
+
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let name = name.to_owned();
+        let work = move |shared: &Shared| shared.lookup(parent, &name);
+        self.hand_off("lookup", work, |outcome| match outcome {
+            Ok((attributes, attr)) => reply.entry(&attributes.lifetime, &attr, Generation(0)),
+            Err(errno) => reply.error(errno),
+        });
+    }
+
+    fn forget(&self, _: &Request, ino: INodeNo, nlookup: u64) {
+        self.shared.inodes.forget(ino.0, nlookup);
+    }
+
+    fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        let work = move |shared: &Shared| {
+            let attributes = shared.tree.attributes(&shared.node(ino)?).map_err(errno)?;
+            Ok((attributes.lifetime, shared.file_attr(ino.0, &attributes)))
+        };
+        self.hand_off("getattr", work, |outcome| match outcome {
+            Ok((lifetime, attr)) => reply.attr(&lifetime, &attr),
+            Err(errno) => reply.error(errno),
+        });
+    }
+
+    fn readlink(&self, _: &Request, ino: INodeNo, reply: ReplyData) {
+        let work = move |shared: &Shared| shared.tree.read_link(&shared.node(ino)?).map_err(errno);
+        self.hand_off("readlink", work, |outcome| match outcome {
+            Ok(target) => reply.data(target.as_bytes()),
+            Err(errno) => reply.error(errno),
+        });
+    }
+
+    fn open(&self, _: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        if flags.acc_mode() != OpenAccMode::O_RDONLY {
+            return reply.error(Errno::EROFS);
+        }
+        let work = move |shared: &Shared| {
+            let file = shared.tree.open(&shared.node(ino)?).map_err(errno)?;
+            let flags = shared.open_flags(&file);
+            Ok((shared.files.add(file), flags))
+        };
+        self.hand_off("open", work, |outcome| match outcome {
+            Ok((handle, flags)) => reply.opened(FileHandle(handle), flags),
+            Err(errno) => reply.error(errno),
+        });
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let work = move |shared: &Shared| {
+            let file = shared.files.get(fh.0).ok_or(Errno::EBADF)?;
+            let size = usize::try_from(size.min(MAX_READ)).map_err(|_| Errno::EINVAL)?;
+            let mut buffer = vec![0; size];
+            let len = shared
+                .tree
+                .read(&file, offset, &mut buffer)
+                .map_err(errno)?;
+            buffer.truncate(len);
+            Ok(buffer)
+        };
+        self.hand_off("read", work, |outcome| match outcome {
+            Ok(bytes) => reply.data(&bytes),
+            Err(errno) => reply.error(errno),
+        });
+    }
+
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        // The kernel takes this for success, and does not ask again at each `close`.
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn release(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        fh: FileHandle,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        _: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.shared.files.remove(fh.0);
+        reply.ok();
+    }
+
+    fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        reply.ok();
+    }
+
+    fn opendir(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        let work = move |shared: &Shared| Ok(shared.listings.add(shared.list(ino)?));
+        self.hand_off("opendir", work, |outcome| match outcome {
+            Ok(handle) => reply.opened(FileHandle(handle), FopenFlags::empty()),
+            Err(errno) => reply.error(errno),
+        });
+    }
+
+    fn readdir(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        let Some(listing) = self.shared.listings.get(fh.0) else {
+            return reply.error(Errno::EBADF);
+        };
+        for (ino, next, kind, name) in listing.from(offset) {
+            let kind = match kind {
+                Kind::Directory => FileType::Directory,
+                Kind::File => FileType::RegularFile,
+                Kind::Link => FileType::Symlink,
+            };
+            if reply.add(INodeNo(ino), next, kind, name) {
+                break;
+            }
+        }
+        reply.ok();
+    }
+
+    fn releasedir(&self, _: &Request, _: INodeNo, fh: FileHandle, _: OpenFlags, reply: ReplyEmpty) {
+        self.shared.listings.remove(fh.0);
+        reply.ok();
+    }
+
+    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
+        // Full, and with nothing to fill: as other read-only filesystems of unknown size say it.
+        reply.statfs(0, 0, 0, 0, 0, 4096, 255, 4096);
+    }
+
+    fn getxattr(&self, _: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        if name != NAME_ATTRIBUTE {
+            return reply.error(Errno::NO_XATTR);
+        }
+        let work = move |shared: &Shared| shared.xattr(ino);
+        self.hand_off("getxattr", work, move |outcome| match outcome {
+            Ok(Some(value)) => reply_xattr(value.as_bytes(), size, reply),
+            Ok(None) => reply.error(Errno::NO_XATTR),
+            Err(errno) => reply.error(errno),
+        });
+    }
+
+    fn listxattr(&self, _: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+        let work = move |shared: &Shared| shared.xattr(ino);
+        self.hand_off("listxattr", work, move |outcome| match outcome {
+            Ok(Some(_)) => reply_xattr(format!("{NAME_ATTRIBUTE}\0").as_bytes(), size, reply),
+            Ok(None) => reply_xattr(&[], size, reply),
+            Err(errno) => reply.error(errno),
+        });
+    }
+
+    fn access(&self, _: &Request, _: INodeNo, mask: AccessFlags, reply: ReplyEmpty) {
+        // The kernel checks modes itself (`default_permissions`); this is for one that does not.
+        if mask.contains(AccessFlags::W_OK) {
+            reply.error(Errno::EROFS)
+        } else {
+            reply.ok()
+        }
+    }
+
+    // What writes. The mount is read-only, so the kernel refuses first, unless somebody remounts it.
+
+    fn setattr(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: Option<u32>,
+        _: Option<u32>,
+        _: Option<u32>,
+        _: Option<u64>,
+        _: Option<TimeOrNow>,
+        _: Option<TimeOrNow>,
+        _: Option<SystemTime>,
+        _: Option<FileHandle>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn mknod(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, _: u32, reply: ReplyEntry) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn mkdir(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, reply: ReplyEntry) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn create(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: &OsStr,
+        _: u32,
+        _: u32,
+        _: i32,
+        reply: ReplyCreate,
+    ) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn unlink(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn rmdir(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn symlink(&self, _: &Request, _: INodeNo, _: &OsStr, _: &std::path::Path, reply: ReplyEntry) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn rename(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: &OsStr,
+        _: INodeNo,
+        _: &OsStr,
+        _: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn link(&self, _: &Request, _: INodeNo, _: INodeNo, _: &OsStr, reply: ReplyEntry) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        _: u64,
+        _: &[u8],
+        _: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn fallocate(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        _: u64,
+        _: u64,
+        _: i32,
+        reply: ReplyEmpty,
+    ) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn setxattr(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: &OsStr,
+        _: &[u8],
+        _: i32,
+        _: u32,
+        reply: ReplyEmpty,
+    ) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn removexattr(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
+        reply.error(Errno::EROFS);
+    }
+}

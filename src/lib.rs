@@ -16,6 +16,7 @@ pub mod cli;
 pub mod counters;
 pub mod fs;
 pub mod iceberg;
+pub mod parallel;
 pub mod parquet;
 pub mod rows;
 pub mod scan;

@@ -1,1 +1,7 @@
-fn main(){}
+//! The `bergfs` command.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    bergfs::cli::main()
+}

@@ -3,12 +3,41 @@
 use std::sync::Arc;
 
 use crate::cache::Cache;
+use crate::iceberg::FormatError;
 use crate::iceberg::metadata::{SnapshotId, TableMetadata};
 use crate::iceberg::schema::Schema;
-use crate::scan::ScanFile;
-use crate::storage::Storage;
+use crate::rows::RowsError;
+use crate::storage::{Storage, StorageError};
 
+mod bits;
+mod chunk;
+mod codec;
+mod convert;
+mod delta;
+mod error;
+mod extra;
+mod file;
+mod footer;
 pub mod format;
+mod keep;
+mod layout;
+mod levels;
+mod made;
+mod page;
+mod part;
+mod plain;
+mod rle;
+mod slot;
+pub mod source;
+mod statistics;
+mod synth;
+mod target;
+pub mod thrift;
+mod transcode;
+mod values;
+
+pub use error::DecodeError;
+pub use file::ParquetFile;
 
 /// What a view is made from: a table state, the schema it is read with, and the columns it shows.
 #[derive(Debug)]
@@ -39,24 +68,22 @@ pub enum ParquetError {
     #[error("{path}: {reason}")]
     Corrupt { path: String, reason: String },
     #[error(transparent)]
-    Storage(#[from] crate::storage::StorageError),
+    Storage(#[from] StorageError),
+    #[error(transparent)]
+    Rows(#[from] RowsError),
+    #[error("table metadata: {0}")]
+    Format(#[from] FormatError),
 }
 
-/// A virtual Parquet file over some data files of a view, in their order. Its size is known; its bytes are made as read.
-#[derive(Debug)]
-pub struct ParquetFile {}
-
-impl ParquetFile {
-    /// Lays the file out: reads the source footers, position deletes and vectors; no data page, no equality delete.
-    pub fn open(_view: &Arc<View>, _files: &[Arc<ScanFile>]) -> Result<ParquetFile, ParquetError> {
-        unimplemented!()
-    }
-    /// Bytes.
-    pub fn len(&self) -> u64 {
-        unimplemented!()
-    }
-    /// Fills `buf` from `offset`; fewer bytes than asked only at the end of the file.
-    pub fn read_at(&self, _offset: u64, _buf: &mut [u8]) -> Result<usize, ParquetError> {
-        unimplemented!()
+impl ParquetError {
+    /// Whether the file needs a feature that bergfs lacks (`ENOTSUP`), rather than being broken (`EIO`).
+    pub fn is_unsupported(&self) -> bool {
+        match self {
+            ParquetError::Unsupported { .. } => true,
+            ParquetError::Corrupt { .. } => false,
+            ParquetError::Storage(error) => error.is_unsupported(),
+            ParquetError::Rows(error) => error.is_unsupported(),
+            ParquetError::Format(error) => error.is_unsupported(),
+        }
     }
 }

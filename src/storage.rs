@@ -1,67 +1,439 @@
 //! Where a table's files lie: recorded paths to files beneath allowed roots, and reads of their ranges.
+//!
+//! A table's metadata records its files by full paths, written by another program, perhaps on another machine. Three
+//! things happen here between such a path and its bytes:
+//!
+//! 1. **Resolving.** In this order: the longest `--map-path` prefix; the table's recorded location, which stands for
+//!    the directory where the table lies now; the allowed directories of this machine (the table's own,
+//!    `write.data.path` and its like, `--allow-path`). Spellings that differ only in the scheme (`file:/t`, `/t`;
+//!    `s3://b/t`, `s3a://b/t`; `hdfs://host/t`, `/t`) are equal. What none of these explains is matched from its end:
+//!    the longest end of the path, two components at least, that exists in the table's directory. A table copied from
+//!    anywhere is so read where it lies.
+//! 2. **Opening.** Only beneath an allowed root, which the kernel enforces (`openat2`), and only regular files.
+//! 3. **Reading.** Positioned and exact, each range checked against the file's size before memory is taken, each read
+//!    counted. Descriptors are bounded for the whole process; one that was given up is opened again when it is
+//!    needed, and the file must then be the same one, for the files of a table never change.
+//!
+//! Iceberg's own ideas stop at paths: nothing here knows what a manifest is.
 
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::counters::Counters;
 
+use descriptors::Descriptors;
+use location::Location;
+use roots::{OpenError, Root};
+use source_file::{Place, read_counted, zeroed};
+
+pub mod chunk_reader;
+mod descriptors;
+mod location;
+mod roots;
+mod source_file;
+#[cfg(test)]
+mod tests;
+
+pub use source_file::{FileIdentity, SourceFile};
+
+/// Linux's `PATH_MAX`. A longer recorded path opens nothing, and is refused before it is matched against anything.
+const MAX_PATH: usize = 4096;
+
 /// Why a file could not be opened or read.
 #[derive(Debug, thiserror::Error)]
 pub enum StorageError {
+    /// The operating system's answer.
     #[error("{path}: {source}")]
-    Io { path: String, source: std::io::Error },
+    Io { path: String, source: io::Error },
+    /// No allowed root holds it, or the way to it leads out of one.
     #[error("{path}: outside the table's own storage (allow it with --allow-path or --map-path)")]
     NotAllowed { path: String },
+    /// A directory, FIFO, socket or device.
     #[error("{path}: not a regular file")]
     NotRegular { path: String },
-    #[error("{path}: {scheme}: is not local storage")]
+    /// A path on remote storage that no mapping brings here.
+    #[error("{path}: {scheme}: is not local storage (say where the files lie now with --map-path)")]
     Scheme { path: String, scheme: String },
+    /// A range that metadata or a footer names is not in the file. All in bytes.
     #[error("{path}: read of {len} bytes at {offset} passes the end of the file ({size} bytes)")]
-    PastEnd { path: String, offset: u64, len: u64, size: u64 },
+    PastEnd {
+        path: String,
+        offset: u64,
+        len: u64,
+        size: u64,
+    },
+    /// Replaced, truncated or written to under us.
     #[error("{path}: changed since it was first read (files of a table never change)")]
     Changed { path: String },
+    /// A file to be read whole is larger than any honest one. All in bytes.
+    #[error("{path}: {size} bytes, where at most {max} are expected")]
+    TooLarge { path: String, size: u64, max: u64 },
+    /// `--map-path` without its `=`, or with nothing to map.
+    #[error("--map-path {text}: expected OLD=NEW")]
+    BadMapping { text: String },
+}
+
+impl StorageError {
+    /// Whether the file may be sound but lies on storage that is not supported.
+    pub fn is_unsupported(&self) -> bool {
+        matches!(self, Self::Scheme { .. })
+    }
+}
+
+/// One `--map-path OLD=NEW`: recorded paths under `old` are read under the directory `new`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathMapping {
+    /// A recorded location or path prefix, of whole components.
+    pub old: String,
+    /// A directory of this machine.
+    pub new: PathBuf,
+}
+
+impl std::str::FromStr for PathMapping {
+    type Err = StorageError;
+
+    /// `OLD=NEW`, split at the last `=` after which a directory is named, since recorded paths hold `=` in partition
+    /// names more often than directories given by hand do; a `NEW` that exists decides.
+    fn from_str(text: &str) -> Result<Self, StorageError> {
+        let splits = || {
+            text.rmatch_indices('=')
+                .filter(|(at, _)| *at > 0 && at + 1 < text.len())
+        };
+        let split = splits()
+            .find(|(at, _)| Path::new(&text[at + 1..]).is_dir())
+            .or_else(|| splits().next_back());
+        let (at, _) = split.ok_or_else(|| StorageError::BadMapping {
+            text: text.to_owned(),
+        })?;
+        Ok(Self {
+            old: text[..at].to_owned(),
+            new: PathBuf::from(&text[at + 1..]),
+        })
+    }
+}
+
+/// What the user says about storage, for all tables of a mount. Storages made from one (or its clones) share one bound
+/// on open descriptors.
+#[derive(Clone, Debug, Default)]
+pub struct StorageOptions {
+    /// `--map-path`, in any order: the longest prefix wins.
+    pub map_paths: Vec<PathMapping>,
+    /// `--allow-path`: directories whose files may be read if the metadata names them by their local paths.
+    pub allow_paths: Vec<PathBuf>,
+    /// The process's counters.
+    pub counters: Arc<Counters>,
+    descriptors: Arc<Descriptors>,
+}
+
+impl StorageOptions {
+    /// Options that allow each table its own directory and nothing else.
+    pub fn new(counters: Arc<Counters>) -> Self {
+        Self {
+            counters,
+            ..Self::default()
+        }
+    }
 }
 
 /// The files of one table.
 #[derive(Debug)]
-pub struct Storage {}
+pub struct Storage {
+    /// In the order in which they are tried.
+    rules: Vec<Rule>,
+    table_root: Arc<Root>,
+    counters: Arc<Counters>,
+    descriptors: Arc<Descriptors>,
+}
+
+/// Recorded paths under `from` lie under `root`.
+#[derive(Debug)]
+struct Rule {
+    from: Location,
+    root: Arc<Root>,
+}
 
 impl Storage {
-    /// Opens a file by the path the table's metadata records for it. Regular files beneath allowed roots only.
-    pub fn open(&self, _recorded: &str) -> Result<Arc<SourceFile>, StorageError> {
-        unimplemented!()
+    /// The storage of a table that lies in `table_root` now and records `recorded_location` in its metadata.
+    /// `extra_locations` are the values of `write.data.path`, `write.metadata.path` and the like: where they name local
+    /// directories that exist, files may be read from there too.
+    ///
+    /// Fails where the table's directory, a `--map-path` target or an `--allow-path` cannot be opened.
+    pub fn new(
+        options: &StorageOptions,
+        table_root: &Path,
+        recorded_location: &str,
+        extra_locations: &[String],
+    ) -> Result<Self, StorageError> {
+        let mut mappings = Vec::new();
+        for mapping in &options.map_paths {
+            mappings.push(Rule {
+                from: Location::parse(&mapping.old),
+                root: open_root(&mapping.new)?,
+            });
+        }
+        mappings.sort_by_key(|rule| std::cmp::Reverse(rule.from.depth()));
+        let mut rules = mappings;
+
+        let table = open_root(table_root)?;
+        let location = Location::parse(recorded_location);
+        if !location.is_everything() {
+            rules.push(Rule {
+                from: location.clone(),
+                root: Arc::clone(&table),
+            });
+        }
+
+        let mut here = local_rules(table_root, &table);
+        for directory in &options.allow_paths {
+            here.extend(local_rules(directory, &open_root(directory)?));
+        }
+        for text in extra_locations {
+            let extra = Location::parse(text);
+            let moves_with_table = location.relative(&extra).is_some();
+            if moves_with_table || !extra.is_local_absolute() || extra.is_everything() {
+                continue;
+            }
+            // A table that was copied from elsewhere names directories that this machine does not have.
+            if let Ok(root) = Root::open(Path::new(extra.path())) {
+                here.extend(local_rules(Path::new(extra.path()), &Arc::new(root)));
+            }
+        }
+        here.sort_by_key(|rule| std::cmp::Reverse(rule.from.depth()));
+        rules.extend(here);
+
+        Ok(Self {
+            rules,
+            table_root: table,
+            counters: Arc::clone(&options.counters),
+            descriptors: Arc::clone(&options.descriptors),
+        })
     }
+
+    /// Opens a file by the path the table's metadata records for it. Regular files beneath allowed roots only.
+    pub fn open(&self, recorded: &str) -> Result<Arc<SourceFile>, StorageError> {
+        let (place, file) = self.find(recorded)?;
+        let file = SourceFile::new(recorded, place, file, &self.descriptors, &self.counters)?;
+        Ok(Arc::new(file))
+    }
+
+    /// Opens a file about which something was learnt before: [`StorageError::Changed`] where it is another file now.
+    pub fn open_same(
+        &self,
+        recorded: &str,
+        identity: &FileIdentity,
+    ) -> Result<Arc<SourceFile>, StorageError> {
+        let file = self.open(recorded)?;
+        if file.identity() == identity {
+            Ok(file)
+        } else {
+            Err(StorageError::Changed {
+                path: recorded.to_owned(),
+            })
+        }
+    }
+
+    /// A whole file, of `max` bytes at most.
+    pub fn read_file_limited(&self, recorded: &str, max: u64) -> Result<Bytes, StorageError> {
+        let file = self.open(recorded)?;
+        if file.len() > max {
+            return Err(StorageError::TooLarge {
+                path: recorded.to_owned(),
+                size: file.len(),
+                max,
+            });
+        }
+        file.read_range(0, file.len())
+    }
+
     /// One key for all spellings of a recorded path (schemes and moved locations resolved): two recorded paths name the
     /// same file exactly when their keys are equal. Touches no file.
-    pub fn canonical(&self, _recorded: &str) -> String {
-        unimplemented!()
+    pub fn canonical(&self, recorded: &str) -> String {
+        let path = Location::parse(recorded);
+        match self.resolve(&path) {
+            Some((root, relative)) => {
+                format!("{}/{}", root.path().display(), location::tidy(relative))
+            }
+            None => path.normal_text(),
+        }
     }
+
     /// The process's counters.
     pub fn counters(&self) -> &Arc<Counters> {
-        unimplemented!()
+        &self.counters
+    }
+
+    /// The first rule that explains the path. Rules of one length stand together: the one of the same kind is meant.
+    fn resolve<'p>(&self, path: &'p Location) -> Option<(&Arc<Root>, &'p str)> {
+        let mut matching = self
+            .rules
+            .iter()
+            .filter_map(|rule| Some((rule, rule.from.relative(path)?)))
+            .peekable();
+        let (first, relative) = matching.next()?;
+        if first.from.same_storage(path) {
+            return Some((&first.root, relative));
+        }
+        let closer = matching
+            .take_while(|(rule, _)| rule.from.depth() == first.from.depth())
+            .find(|(rule, _)| rule.from.same_storage(path));
+        let (rule, relative) = closer.unwrap_or((first, relative));
+        Some((&rule.root, relative))
+    }
+
+    fn find(&self, recorded: &str) -> Result<(Place, File), StorageError> {
+        if recorded.len() > MAX_PATH || recorded.contains('\0') {
+            return Err(io_error(
+                recorded,
+                io::Error::from(io::ErrorKind::InvalidFilename),
+            ));
+        }
+        let path = Location::parse(recorded);
+        let Some((root, relative)) = self.resolve(&path) else {
+            return self.find_by_end(recorded, &path);
+        };
+        let literal = self.open_place(root, relative);
+        if is_missing(&literal)
+            && recorded.starts_with("file:")
+            && let Some(decoded) = location::percent_decoded(relative)
+            && let Ok(found) = self.open_place(root, &decoded)
+        {
+            return Ok(found);
+        }
+        literal.map_err(|error| storage_error(recorded, error))
+    }
+
+    /// Opens what no rule explains by the longest end of its path that exists in the table's directory. Ends of a
+    /// single component are not tried: a bare file name says too little.
+    fn find_by_end(&self, recorded: &str, path: &Location) -> Result<(Place, File), StorageError> {
+        let mut end = path.path().trim_start_matches('/');
+        let reaches_up = end.split('/').any(|part| part == "..");
+        while !reaches_up && let Some((_, shorter)) = end.split_once('/') {
+            let found = self.open_place(&self.table_root, end);
+            if !is_missing(&found) {
+                return found.map_err(|error| storage_error(recorded, error));
+            }
+            end = shorter.trim_start_matches('/');
+        }
+        Err(match path.remote_scheme() {
+            Some(scheme) => StorageError::Scheme {
+                path: recorded.to_owned(),
+                scheme: scheme.to_owned(),
+            },
+            None => StorageError::NotAllowed {
+                path: recorded.to_owned(),
+            },
+        })
+    }
+
+    /// Opens a file beneath a root. A symlink that leads out of it may still lead into another allowed root (a `data`
+    /// directory on a second disk, say): the file is then opened beneath that one.
+    fn open_place(&self, root: &Arc<Root>, relative: &str) -> Result<(Place, File), OpenError> {
+        match root.open_file(relative) {
+            Ok(file) => Ok((
+                Place {
+                    root: Arc::clone(root),
+                    relative: relative.to_owned(),
+                },
+                file,
+            )),
+            Err(OpenError::Escapes) => {
+                let real = root
+                    .path()
+                    .join(relative)
+                    .canonicalize()
+                    .map_err(|_| OpenError::Escapes)?;
+                let allowed = self
+                    .rules
+                    .iter()
+                    .map(|rule| &rule.root)
+                    .chain([&self.table_root]);
+                for other in allowed {
+                    let Some(below) = real.strip_prefix(other.path()).ok().and_then(Path::to_str)
+                    else {
+                        continue;
+                    };
+                    let file = other.open_file(below)?;
+                    return Ok((
+                        Place {
+                            root: Arc::clone(other),
+                            relative: below.to_owned(),
+                        },
+                        file,
+                    ));
+                }
+                Err(OpenError::Escapes)
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 
-/// An open file of a table. Cheap to keep; the descriptor behind it may be closed and opened again.
-#[derive(Debug)]
-pub struct SourceFile {}
+/// Reads a file that the catalog named (a table's metadata file, which says where everything else is) whole, of `max`
+/// bytes at most.
+pub fn read_named_file(path: &Path, max: u64, counters: &Counters) -> Result<Bytes, StorageError> {
+    let name = path.display().to_string();
+    let file = roots::open_named(path).map_err(|error| storage_error(&name, error))?;
+    let size = file
+        .metadata()
+        .map_err(|source| io_error(&name, source))?
+        .len();
+    if size > max {
+        return Err(StorageError::TooLarge {
+            path: name,
+            size,
+            max,
+        });
+    }
+    let mut buffer = zeroed(&name, size)?;
+    read_counted(&file, &mut buffer, 0, &name, counters)?;
+    Ok(Bytes::from(buffer))
+}
 
-impl SourceFile {
-    /// The recorded path, for messages.
-    pub fn path(&self) -> &str {
-        unimplemented!()
+/// A directory under the path it was given by, made absolute, and under its real one.
+fn local_rules(given: &Path, root: &Arc<Root>) -> Vec<Rule> {
+    let absolute = std::path::absolute(given).ok();
+    let paths = [absolute.as_deref(), Some(root.path())];
+    let rule = |path: &Path| {
+        Some(Rule {
+            from: Location::local(path.to_str()?),
+            root: Arc::clone(root),
+        })
+    };
+    paths.into_iter().flatten().filter_map(rule).collect()
+}
+
+fn open_root(path: &Path) -> Result<Arc<Root>, StorageError> {
+    Root::open(path)
+        .map(Arc::new)
+        .map_err(|source| io_error(&path.display().to_string(), source))
+}
+
+fn is_missing<T>(opened: &Result<T, OpenError>) -> bool {
+    let Err(OpenError::Io(error)) = opened else {
+        return false;
+    };
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+fn io_error(path: &str, source: io::Error) -> StorageError {
+    StorageError::Io {
+        path: path.to_owned(),
+        source,
     }
-    /// Bytes.
-    pub fn len(&self) -> u64 {
-        unimplemented!()
-    }
-    /// Fills `buf` from `offset`, or fails: never a short read.
-    pub fn read_exact_at(&self, _buf: &mut [u8], _offset: u64) -> Result<(), StorageError> {
-        unimplemented!()
-    }
-    /// `len` bytes from `offset`; checked against the file's size before any memory is taken.
-    pub fn read_range(&self, _offset: u64, _len: u64) -> Result<Bytes, StorageError> {
-        unimplemented!()
+}
+
+fn storage_error(path: &str, error: OpenError) -> StorageError {
+    let path = path.to_owned();
+    match error {
+        OpenError::Escapes => StorageError::NotAllowed { path },
+        OpenError::NotRegular => StorageError::NotRegular { path },
+        OpenError::Io(source) => StorageError::Io { path, source },
     }
 }

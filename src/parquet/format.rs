@@ -1,7 +1,18 @@
 //! The structures of a Parquet file's footer and page headers (parquet-format's `parquet.thrift`), read and written in
 //! Thrift's compact protocol.
+//!
+//! A footer is read with [`FileMetaData::parse`] and written with [`FileMetaData::write`]; a page header, which stands
+//! before each page's bytes, with [`PageHeader::parse`] and [`PageHeader::write`]. What is written follows from the
+//! struct alone, so equal structs give equal bytes. Only what bergfs uses is kept: sorting columns, size and geospatial
+//! statistics, and key-value metadata of single columns are passed over.
 
 use crate::rows::file_schema::{Annotation, Physical, Repetition};
+
+mod read;
+mod write;
+
+pub use read::{MAX_SCHEMA_DEPTH, MAX_SCHEMA_NODES};
+pub use write::{PAGE_HEADER_V1_MAX, page_header_v1_len};
 
 /// Encodings (`Encoding` in `parquet.thrift`), by their number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -85,8 +96,9 @@ pub struct ColumnChunk {
     /// Set when the chunk is encrypted (which this reader refuses).
     pub encrypted: bool,
     pub physical: Physical,
+    /// All that its pages use. (`path_in_schema` is not kept: it follows from the schema. It is checked against it when
+    /// a footer is read, and written from it.)
     pub encodings: Vec<Encoding>,
-    pub path_in_schema: Vec<String>,
     pub codec: Codec,
     /// Values, nulls and list placeholders counted.
     pub num_values: i64,
@@ -110,8 +122,10 @@ pub struct IndexRange {
     pub length: i32,
 }
 
+/// How many pages of one type and encoding a column chunk has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageEncodingStats {
+    /// As `PageType` in `parquet.thrift`: 0 data, 1 index, 2 dictionary, 3 data v2.
     pub page_type: i32,
     pub encoding: Encoding,
     pub count: i32,
@@ -146,7 +160,12 @@ pub struct PageHeader {
 /// What kind of page follows a header.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Page {
-    DataV1 { num_values: u32, encoding: Encoding, def_encoding: Encoding, rep_encoding: Encoding },
+    DataV1 {
+        num_values: u32,
+        encoding: Encoding,
+        def_encoding: Encoding,
+        rep_encoding: Encoding,
+    },
     DataV2 {
         num_values: u32,
         num_nulls: u32,
@@ -157,7 +176,84 @@ pub enum Page {
         rep_len: u32,
         is_compressed: bool,
     },
-    Dictionary { num_values: u32, encoding: Encoding },
+    Dictionary {
+        num_values: u32,
+        encoding: Encoding,
+    },
     /// An index page, or one of a type this reader does not know: skipped.
     Other(i32),
 }
+
+impl Encoding {
+    /// The encoding with this number in `parquet.thrift`.
+    pub fn from_number(number: i32) -> Encoding {
+        match number {
+            0 => Encoding::Plain,
+            2 => Encoding::PlainDictionary,
+            3 => Encoding::Rle,
+            4 => Encoding::BitPacked,
+            5 => Encoding::DeltaBinaryPacked,
+            6 => Encoding::DeltaLengthByteArray,
+            7 => Encoding::DeltaByteArray,
+            8 => Encoding::RleDictionary,
+            9 => Encoding::ByteStreamSplit,
+            other => Encoding::Other(other),
+        }
+    }
+
+    /// Its number in `parquet.thrift`.
+    pub fn number(self) -> i32 {
+        match self {
+            Encoding::Plain => 0,
+            Encoding::PlainDictionary => 2,
+            Encoding::Rle => 3,
+            Encoding::BitPacked => 4,
+            Encoding::DeltaBinaryPacked => 5,
+            Encoding::DeltaLengthByteArray => 6,
+            Encoding::DeltaByteArray => 7,
+            Encoding::RleDictionary => 8,
+            Encoding::ByteStreamSplit => 9,
+            Encoding::Other(number) => number,
+        }
+    }
+
+    /// Whether data pages hold indices into the chunk's dictionary page (under either of its two names).
+    pub fn is_dictionary(self) -> bool {
+        matches!(self, Encoding::PlainDictionary | Encoding::RleDictionary)
+    }
+}
+
+impl Codec {
+    /// The codec with this number in `parquet.thrift`.
+    pub fn from_number(number: i32) -> Codec {
+        match number {
+            0 => Codec::Uncompressed,
+            1 => Codec::Snappy,
+            2 => Codec::Gzip,
+            3 => Codec::Lzo,
+            4 => Codec::Brotli,
+            5 => Codec::Lz4,
+            6 => Codec::Zstd,
+            7 => Codec::Lz4Raw,
+            other => Codec::Other(other),
+        }
+    }
+
+    /// Its number in `parquet.thrift`.
+    pub fn number(self) -> i32 {
+        match self {
+            Codec::Uncompressed => 0,
+            Codec::Snappy => 1,
+            Codec::Gzip => 2,
+            Codec::Lzo => 3,
+            Codec::Brotli => 4,
+            Codec::Lz4 => 5,
+            Codec::Zstd => 6,
+            Codec::Lz4Raw => 7,
+            Codec::Other(number) => number,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

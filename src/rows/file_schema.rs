@@ -71,21 +71,133 @@ pub enum Annotation {
     Enum,
     Json,
     Bson,
-    Decimal { precision: u32, scale: u32 },
+    Decimal {
+        precision: u32,
+        scale: u32,
+    },
     Date,
     TimeMillis,
     TimeMicros,
     TimeNanos,
     /// `utc`: adjusted to UTC.
-    TimestampMillis { utc: bool },
-    TimestampMicros { utc: bool },
-    TimestampNanos { utc: bool },
+    TimestampMillis {
+        utc: bool,
+    },
+    TimestampMicros {
+        utc: bool,
+    },
+    TimestampNanos {
+        utc: bool,
+    },
     /// 8, 16, 32 or 64 bits.
-    Integer { bits: u8, signed: bool },
+    Integer {
+        bits: u8,
+        signed: bool,
+    },
     Uuid,
     Interval,
     Float16,
     Unknown,
     Geometry,
     Geography,
+}
+
+impl FileSchema {
+    /// The node with this id, if the schema has one.
+    pub fn get(&self, node: NodeId) -> Option<&FileNode> {
+        self.nodes.get(node)
+    }
+
+    /// The only child of a node, where it has exactly one.
+    fn only_child(&self, node: NodeId) -> Option<(NodeId, &FileNode)> {
+        match self.get(node)?.children.as_slice() {
+            [child] => Some((*child, self.get(*child)?)),
+            _ => None,
+        }
+    }
+
+    /// Reads a node as a list, by Parquet's rules of backward compatibility (`LogicalTypes.md`, "Lists").
+    ///
+    /// The element of a two-level list is the repeated node itself; that of a three-level list is its only child. A
+    /// field that is repeated with no group around it is a list too.
+    pub fn list_shape(&self, outer: NodeId) -> Option<ListShape> {
+        let outer_node = self.get(outer)?;
+        if outer_node.repetition == Repetition::Repeated {
+            return Some(ListShape {
+                outer,
+                repeated: outer,
+                element: outer,
+            });
+        }
+        if !matches!(outer_node.annotation, Annotation::List | Annotation::None) {
+            return None;
+        }
+        let (repeated, repeated_node) = self.only_child(outer)?;
+        if repeated_node.repetition != Repetition::Repeated {
+            return None;
+        }
+        let element = match self.only_child(repeated) {
+            Some((inner, inner_node))
+                if inner_node.repetition != Repetition::Repeated
+                    && repeated_node.name != "array"
+                    && repeated_node.name.strip_suffix("_tuple")
+                        != Some(outer_node.name.as_str()) =>
+            {
+                inner
+            }
+            _ => repeated,
+        };
+        Some(ListShape {
+            outer,
+            repeated,
+            element,
+        })
+    }
+
+    /// Reads a node as a map: a group around a repeated group of a key and a value, whatever their names.
+    pub fn map_shape(&self, outer: NodeId) -> Option<MapShape> {
+        let outer_node = self.get(outer)?;
+        if outer_node.repetition == Repetition::Repeated
+            || !matches!(outer_node.annotation, Annotation::Map | Annotation::None)
+        {
+            return None;
+        }
+        let (repeated, repeated_node) = self.only_child(outer)?;
+        match repeated_node.children.as_slice() {
+            [key, value]
+                if repeated_node.repetition == Repetition::Repeated
+                    && self.get(*key)?.repetition != Repetition::Repeated =>
+            {
+                Some(MapShape {
+                    outer,
+                    repeated,
+                    key: *key,
+                    value: *value,
+                })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The nodes of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListShape {
+    /// The list itself.
+    pub outer: NodeId,
+    /// The repeated node; the same as `outer` for a repeated field with no group around it.
+    pub repeated: NodeId,
+    /// The element: the repeated node, or its only child.
+    pub element: NodeId,
+}
+
+/// The nodes of a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MapShape {
+    /// The map itself.
+    pub outer: NodeId,
+    /// The repeated group.
+    pub repeated: NodeId,
+    pub key: NodeId,
+    pub value: NodeId,
 }

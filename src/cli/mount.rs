@@ -1,0 +1,189 @@
+//! `bergfs mount`: checks what can be checked, mounts, and serves until the mount ends.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::writer::BoxMakeWriter;
+
+use crate::cache::Cache;
+use crate::catalog::{self, Catalog};
+use crate::counters::Counters;
+use crate::fs::{self, Event, Mount, MountOptions, MountTable, Owner};
+use crate::storage::{PathMapping, StorageOptions};
+use crate::tree::{Tree, TreeOptions};
+
+use super::{MountArgs, background};
+
+pub(super) fn run(args: &MountArgs) -> anyhow::Result<()> {
+    if !args.foreground && !args.daemon {
+        return background::start();
+    }
+    let mountpoint = free_mountpoint(&args.mountpoint)?;
+    // Everything relative is resolved before the daemon leaves the working directory.
+    let source = args
+        .source
+        .canonicalize()
+        .with_context(|| args.source.display().to_string())?;
+    if source.starts_with(&mountpoint) {
+        bail!(
+            "{}: lies below the mountpoint, which would hide it",
+            source.display()
+        );
+    }
+    if mountpoint.starts_with(&source) {
+        // The daemon would look for tables in its own mount, and wait for itself.
+        bail!(
+            "{}: lies in the source, which would then hold itself",
+            mountpoint.display()
+        );
+    }
+    let counters = Arc::new(Counters::default());
+    let mut storage = StorageOptions::new(Arc::clone(&counters));
+    storage.map_paths = args
+        .map_path
+        .iter()
+        .map(|map| {
+            Ok(PathMapping {
+                old: map.old.clone(),
+                new: directory(&map.new)?,
+            })
+        })
+        .collect::<anyhow::Result<_>>()?;
+    storage.allow_paths = args
+        .allow_path
+        .iter()
+        .map(|path| directory(path))
+        .collect::<anyhow::Result<_>>()?;
+    start_log(args)?;
+    if args.daemon {
+        background::detach()?;
+    }
+
+    let cache_memory = args
+        .cache_memory
+        .unwrap_or_else(crate::cache::default_budget);
+    let cache = Arc::new(Cache::new(cache_memory, counters));
+    let catalog = catalog::directory::DirectoryCatalog::open(&source)?;
+    let tree = Arc::new(Tree::new(
+        Box::new(catalog) as Box<dyn Catalog>,
+        cache,
+        TreeOptions {
+            refresh: args.refresh,
+            lineage: args.lineage,
+            metadata_columns: args.metadata_columns,
+            storage,
+        },
+    ));
+    // A table that cannot be read is better refused now than mounted as an error.
+    tree.check()?;
+
+    let root = rustix::process::getuid().is_root();
+    let options = MountOptions {
+        source: source.display().to_string(),
+        allow_other: args.allow_other || root,
+        owner: Owner {
+            uid: rustix::process::getuid().as_raw(),
+            gid: rustix::process::getgid().as_raw(),
+        },
+    };
+    let mount = Mount::new(tree, &mountpoint, &options)
+        .map_err(|error| explain(error, &mountpoint))
+        .with_context(|| format!("{}: cannot mount", mountpoint.display()))?;
+    let stop = mount.stopper();
+    let signals = [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT];
+    let mut signals = signal_hook::iterator::Signals::new(signals)?;
+    std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            for _ in signals.forever() {
+                let _ = stop.send(Event::Stop);
+            }
+        })?;
+    tracing::info!(source = %source.display(), mountpoint = %mountpoint.display(), "mounted");
+    if args.daemon {
+        background::report_ready();
+    }
+    mount.wait()?;
+    tracing::info!(mountpoint = %mountpoint.display(), "unmounted");
+    Ok(())
+}
+
+/// The mountpoint, resolved, after a check that it is a directory and that nothing of ours is mounted there. What a
+/// daemon that has died left there is cleared away.
+fn free_mountpoint(path: &Path) -> anyhow::Result<PathBuf> {
+    let name = path.display();
+    let mountpoint = fs::resolve(path).with_context(|| name.to_string())?;
+    if MountTable::read()?
+        .top(&mountpoint)
+        .is_some_and(|mount| mount.is_bergfs())
+    {
+        // Unlike attributes, this is never answered from what the kernel remembers of a daemon that has died.
+        if rustix::fs::statfs(&mountpoint).err() != Some(rustix::io::Errno::NOTCONN) {
+            bail!("{name}: a table is mounted here already (bergfs umount {name})");
+        }
+        fs::unmount(&mountpoint, true)
+            .with_context(|| format!("{name}: a dead bergfs mount could not be cleared"))?;
+    }
+    if !std::fs::metadata(&mountpoint)
+        .with_context(|| name.to_string())?
+        .is_dir()
+    {
+        bail!("{name}: not a directory");
+    }
+    Ok(mountpoint)
+}
+
+fn directory(path: &Path) -> anyhow::Result<PathBuf> {
+    let resolved = path
+        .canonicalize()
+        .with_context(|| path.display().to_string())?;
+    if !resolved.is_dir() {
+        bail!("{}: not a directory", path.display());
+    }
+    Ok(resolved)
+}
+
+/// What to do about a mount that failed.
+fn explain(error: io::Error, mountpoint: &Path) -> anyhow::Error {
+    let advice = if !Path::new("/dev/fuse").exists() {
+        "there is no /dev/fuse: load the kernel module (modprobe fuse), or give the container the device"
+    } else if error.to_string().contains("user_allow_other") {
+        "--allow-other needs `user_allow_other` in /etc/fuse.conf"
+    } else if error.kind() == io::ErrorKind::NotFound {
+        "fusermount3 is needed to mount as this user: install fuse3"
+    } else if error.kind() == io::ErrorKind::PermissionDenied {
+        "this user may not use /dev/fuse, or not mount there"
+    } else {
+        return anyhow::Error::new(error);
+    };
+    tracing::debug!(mountpoint = %mountpoint.display(), advice, "mount failed");
+    anyhow::Error::new(error).context(advice)
+}
+
+/// Logs to the log file, or to stderr in the foreground; a daemon without a log file has `.bergfs/errors` alone.
+fn start_log(args: &MountArgs) -> anyhow::Result<()> {
+    let level = match args.verbose {
+        0 => "bergfs=warn",
+        1 => "bergfs=info",
+        _ => "bergfs=debug,fuser=debug",
+    };
+    let filter = EnvFilter::try_from_env("BERGFS_LOG").unwrap_or_else(|_| EnvFilter::new(level));
+    let writer = match &args.log_file {
+        Some(path) => {
+            let file = File::options().create(true).append(true).open(path);
+            BoxMakeWriter::new(Arc::new(file.with_context(|| path.display().to_string())?))
+        }
+        None if args.daemon => return Ok(()),
+        None => BoxMakeWriter::new(io::stderr),
+    };
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(false)
+        .with_writer(writer)
+        .init();
+    Ok(())
+}

@@ -1,0 +1,264 @@
+//! The writer's schema of an Avro file (Avro spec, "Schema Declaration"), with the ids that Iceberg adds to fields.
+//!
+//! Names are taken as they are: many writers put names there that Avro does not allow, and nothing is resolved by them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use crate::iceberg::error::FormatError;
+use crate::iceberg::json::{Object, mismatch, required};
+
+/// Levels of schemas in one another, also by way of named types. Manifests have about 6.
+const MAX_DEPTH: usize = 64;
+
+/// A schema. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(in crate::iceberg) struct Schema {
+    pub(in crate::iceberg) shape: Shape,
+    pub(in crate::iceberg) logical: Option<Logical>,
+    /// Levels under and including this one.
+    depth: usize,
+}
+
+/// How a value is encoded.
+#[derive(Clone, Debug)]
+pub(in crate::iceberg) enum Shape {
+    Null,
+    Boolean,
+    Int,
+    Long,
+    Float,
+    Double,
+    Bytes,
+    String,
+    Enum,
+    /// Its length in bytes.
+    Fixed(usize),
+    Array(Arc<Schema>),
+    /// Keys are strings.
+    Map(Arc<Schema>),
+    Union(Arc<[Schema]>),
+    Record(Arc<Record>),
+}
+
+/// What an encoded value means. Types that are not known are left out, as Avro asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::iceberg) enum Logical {
+    Date,
+    TimeMillis,
+    TimeMicros,
+    TimestampMillis,
+    TimestampMicros,
+    TimestampNanos,
+    Decimal,
+    Uuid,
+}
+
+#[derive(Debug)]
+pub(in crate::iceberg) struct Record {
+    pub(in crate::iceberg) fields: Vec<Field>,
+}
+
+#[derive(Debug)]
+pub(in crate::iceberg) struct Field {
+    /// The Iceberg field id.
+    pub(in crate::iceberg) id: Option<i32>,
+    pub(in crate::iceberg) name: String,
+    pub(in crate::iceberg) schema: Schema,
+}
+
+impl Record {
+    /// The id to read `field` by: its own, or, where no field of this record has an id at all, what `by_name` knows.
+    pub(in crate::iceberg) fn id_of(
+        &self,
+        field: &Field,
+        by_name: impl Fn(&str) -> Option<i32>,
+    ) -> Option<i32> {
+        match self.fields.iter().any(|field| field.id.is_some()) {
+            true => field.id,
+            false => by_name(&field.name),
+        }
+    }
+}
+
+impl Schema {
+    pub(super) fn parse(text: &[u8]) -> Result<Self, FormatError> {
+        let json: Json =
+            serde_json::from_slice(text).map_err(|e| FormatError::invalid("", e.to_string()))?;
+        Parser {
+            names: HashMap::new(),
+        }
+        .schema(&json, "")
+    }
+
+    fn new(shape: Shape) -> Result<Self, FormatError> {
+        let below = match &shape {
+            Shape::Array(inner) | Shape::Map(inner) => inner.depth,
+            Shape::Union(branches) => branches
+                .iter()
+                .map(|branch| branch.depth)
+                .max()
+                .unwrap_or(0),
+            Shape::Record(record) => record
+                .fields
+                .iter()
+                .map(|field| field.schema.depth)
+                .max()
+                .unwrap_or(0),
+            _ => 0,
+        };
+        if below >= MAX_DEPTH {
+            return Err(FormatError::invalid(
+                "",
+                format!("is nested deeper than {MAX_DEPTH} levels"),
+            ));
+        }
+        Ok(Self {
+            shape,
+            logical: None,
+            depth: below + 1,
+        })
+    }
+}
+
+struct Parser {
+    /// Named types by full name. A type enters when it is complete, so none can hold itself.
+    names: HashMap<String, Schema>,
+}
+
+impl Parser {
+    fn schema(&mut self, json: &Json, namespace: &str) -> Result<Schema, FormatError> {
+        match json {
+            Json::String(name) => self.named(name, namespace),
+            Json::Array(branches) => {
+                let branches = branches.iter().map(|branch| self.schema(branch, namespace));
+                Schema::new(Shape::Union(branches.collect::<Result<_, _>>()?))
+            }
+            Json::Object(_) => self.object(Object::of(json)?, namespace),
+            _ => Err(mismatch("", "a schema", json)),
+        }
+    }
+
+    fn named(&self, name: &str, namespace: &str) -> Result<Schema, FormatError> {
+        let shape = match name {
+            "null" => Shape::Null,
+            "boolean" => Shape::Boolean,
+            "int" => Shape::Int,
+            "long" => Shape::Long,
+            "float" => Shape::Float,
+            "double" => Shape::Double,
+            "bytes" => Shape::Bytes,
+            "string" => Shape::String,
+            _ => {
+                let known = self
+                    .names
+                    .get(&full_name(name, namespace))
+                    .or_else(|| self.names.get(name));
+                return known.cloned().ok_or_else(|| {
+                    FormatError::invalid(
+                        "",
+                        format!("{name:?} is no type defined before this place"),
+                    )
+                });
+            }
+        };
+        Schema::new(shape)
+    }
+
+    fn object(&mut self, object: Object<'_>, namespace: &str) -> Result<Schema, FormatError> {
+        let ty = required("type", object.get("type"))?;
+        let Some(ty) = ty.as_str() else {
+            return self.schema(ty, namespace);
+        };
+        let mut schema = match ty {
+            "array" => Schema::new(Shape::Array(Arc::new(
+                self.child(object, "items", namespace)?,
+            )))?,
+            "map" => Schema::new(Shape::Map(Arc::new(
+                self.child(object, "values", namespace)?,
+            )))?,
+            "record" | "error" | "enum" | "fixed" => self.definition(ty, object, namespace)?,
+            _ => self.named(ty, namespace)?,
+        };
+        schema.logical = logical(object)?.or(schema.logical);
+        Ok(schema)
+    }
+
+    fn child(
+        &mut self,
+        object: Object<'_>,
+        key: &str,
+        namespace: &str,
+    ) -> Result<Schema, FormatError> {
+        self.schema(required(key, object.get(key))?, namespace)
+            .map_err(|e| e.within(key))
+    }
+
+    fn definition(
+        &mut self,
+        ty: &str,
+        object: Object<'_>,
+        namespace: &str,
+    ) -> Result<Schema, FormatError> {
+        let name = required("name", object.str("name")?)?;
+        let namespace = match (name.rsplit_once('.'), object.str("namespace")?) {
+            (Some((namespace, _)), _) => namespace,
+            (None, Some(namespace)) => namespace,
+            (None, None) => namespace,
+        };
+        let schema = match ty {
+            "enum" => Schema::new(Shape::Enum)?,
+            "fixed" => {
+                let size = required("size", object.i32("size")?)?;
+                let size = usize::try_from(size)
+                    .map_err(|_| FormatError::invalid("size", "is negative"))?;
+                let mut schema = Schema::new(Shape::Fixed(size))?;
+                schema.logical = logical(object)?;
+                schema
+            }
+            _ => {
+                required("fields", object.array("fields")?)?;
+                let fields = object.each("fields", |json| self.field(json, namespace))?;
+                Schema::new(Shape::Record(Arc::new(Record { fields })))?
+            }
+        };
+        self.names
+            .insert(full_name(name, namespace), schema.clone());
+        Ok(schema)
+    }
+
+    fn field(&mut self, json: &Json, namespace: &str) -> Result<Field, FormatError> {
+        let object = Object::of(json)?;
+        let name = required("name", object.str("name")?)?.to_owned();
+        let schema = self.child(object, "type", namespace)?;
+        Ok(Field {
+            id: object.i32("field-id")?,
+            name,
+            schema,
+        })
+    }
+}
+
+fn full_name(name: &str, namespace: &str) -> String {
+    if name.contains('.') || namespace.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{namespace}.{name}")
+    }
+}
+
+fn logical(object: Object<'_>) -> Result<Option<Logical>, FormatError> {
+    Ok(match object.str("logicalType")? {
+        Some("date") => Some(Logical::Date),
+        Some("time-millis") => Some(Logical::TimeMillis),
+        Some("time-micros") => Some(Logical::TimeMicros),
+        Some("timestamp-millis" | "local-timestamp-millis") => Some(Logical::TimestampMillis),
+        Some("timestamp-micros" | "local-timestamp-micros") => Some(Logical::TimestampMicros),
+        Some("timestamp-nanos" | "local-timestamp-nanos") => Some(Logical::TimestampNanos),
+        Some("decimal") => Some(Logical::Decimal),
+        Some("uuid") => Some(Logical::Uuid),
+        _ => None,
+    })
+}

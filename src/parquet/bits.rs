@@ -1,0 +1,135 @@
+//! Values of a few bits each, packed without gaps: least significant bit first (dictionary indices, levels, booleans,
+//! deltas), or, in the long deprecated BIT_PACKED level encoding, most significant bit first.
+
+use super::DecodeError;
+
+/// How many bits hold every number from 0 to `max`: 0 to 32.
+pub fn bit_width(max: u32) -> u8 {
+    // At most 32.
+    (u32::BITS - max.leading_zeros()) as u8
+}
+
+/// How many bytes `count` values of `width` bits take; `None` where that is beyond counting.
+pub fn packed_len(count: usize, width: u8) -> Option<usize> {
+    Some(count.checked_mul(width.into())?.div_ceil(8))
+}
+
+/// Eight bytes from byte `at` on as a little-endian number, those past the end being zero.
+fn word(bytes: &[u8], at: usize) -> u64 {
+    let rest = bytes.get(at..).unwrap_or_default();
+    if let Some(word) = rest.first_chunk() {
+        return u64::from_le_bytes(*word);
+    }
+    let mut word = [0; 8];
+    for (to, from) in word.iter_mut().zip(rest) {
+        *to = *from;
+    }
+    u64::from_le_bytes(word)
+}
+
+/// Appends the first `count` values of `width` bits (0 to 32), packed from the least significant bit on. Bits past the
+/// end of `bytes` are zero: callers check the length.
+pub fn unpack(bytes: &[u8], width: u8, count: usize, out: &mut Vec<u32>) {
+    let mask = (1u64 << width.min(32)) - 1;
+    let width = usize::from(width.min(32));
+    // A value lies within the eight bytes from its first one on: 7 + 32 bits at most.
+    out.extend(
+        (0..count).map(|at| (word(bytes, at * width / 8) >> (at * width % 8) & mask) as u32),
+    );
+}
+
+/// Value number `at` of values of `width` bits (0 to 64), packed from the least significant bit on.
+pub fn wide_value(bytes: &[u8], width: u8, at: usize) -> u64 {
+    let width = usize::from(width.min(64));
+    if width == 0 {
+        return 0;
+    }
+    let (byte, shift) = (at * width / 8, at * width % 8);
+    let mut value = word(bytes, byte) >> shift;
+    if shift + width > 64 {
+        value |= u64::from(bytes.get(byte + 8).copied().unwrap_or(0)) << (64 - shift);
+    }
+    value & (u64::MAX >> (64 - width))
+}
+
+/// Appends `count` values in the deprecated BIT_PACKED encoding, from the most significant bit of each byte on.
+pub fn unpack_msb_first(
+    bytes: &[u8],
+    width: u8,
+    count: usize,
+    out: &mut Vec<u32>,
+) -> Result<(), DecodeError> {
+    const WHAT: &str = "bit-packed levels";
+    match packed_len(count, width) {
+        Some(len) if width <= 32 && len <= bytes.len() => {}
+        _ => return Err(DecodeError::truncated(WHAT)),
+    }
+    let mut bits = bytes
+        .iter()
+        .flat_map(|byte| (0..8).rev().map(move |bit| u32::from(byte >> bit & 1)));
+    out.extend((0..count).map(|_| {
+        bits.by_ref()
+            .take(width.into())
+            .fold(0, |value, bit| value << 1 | bit)
+    }));
+    Ok(())
+}
+
+/// Bits appended one after the other, from the least significant bit of each byte on.
+#[derive(Debug, Default)]
+pub struct BitWriter {
+    bytes: Vec<u8>,
+    /// Bits that do not fill a byte yet: fewer than eight between calls.
+    pending: u64,
+    pending_bits: usize,
+}
+
+impl BitWriter {
+    /// No bits.
+    pub fn new() -> BitWriter {
+        BitWriter::default()
+    }
+
+    /// Appends the low `width` bits (0 to 56) of `value`.
+    pub fn push(&mut self, value: u64, width: usize) {
+        self.pending |= (value & ((1 << width) - 1)) << self.pending_bits;
+        self.pending_bits += width;
+        let whole = self.pending_bits / 8;
+        let bytes = self.pending.to_le_bytes();
+        self.bytes.extend_from_slice(
+            bytes
+                .split_at_checked(whole)
+                .map_or(&bytes[..], |(whole, _)| whole),
+        );
+        self.pending >>= 8 * whole;
+        self.pending_bits %= 8;
+    }
+
+    /// Appends `count` bits of `bytes`, from bit `start` on. Bits past the end of `bytes` are zero: callers check.
+    pub fn copy(&mut self, bytes: &[u8], start: usize, count: usize) {
+        let (mut at, end) = (start, start + count);
+        if self.pending_bits == 0
+            && start.is_multiple_of(8)
+            && let Some(whole) = bytes.get(start / 8..end / 8)
+        {
+            self.bytes.extend_from_slice(whole);
+            at = end / 8 * 8;
+        }
+        while at < end {
+            let bits = (end - at).min(48);
+            self.push(word(bytes, at / 8) >> (at % 8), bits);
+            at += bits;
+        }
+    }
+
+    /// Fills the last byte with zeros, gives all bytes, and starts anew.
+    pub fn take(&mut self) -> Vec<u8> {
+        if self.pending_bits > 0 {
+            self.push(0, 8 - self.pending_bits);
+        }
+        std::mem::take(&mut self.bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,245 @@
+//! The delta encodings: DELTA_BINARY_PACKED, DELTA_LENGTH_BYTE_ARRAY and DELTA_BYTE_ARRAY (parquet-format,
+//! `Encodings.md`).
+//!
+//! ```text
+//! DELTA_BINARY_PACKED      = block size | miniblocks a block | count | first value | block*
+//!                    block = least delta | a bit width for each miniblock | miniblock*
+//!                miniblock = deltas less the least one, bit-packed; the last one filled with zeros
+//! DELTA_LENGTH_BYTE_ARRAY  = lengths (DELTA_BINARY_PACKED) | bytes
+//! DELTA_BYTE_ARRAY         = lengths of what each value shares with the one before (DELTA_BINARY_PACKED)
+//!                          | the rest of each value (DELTA_LENGTH_BYTE_ARRAY)
+//! ```
+//!
+//! Differences wrap around, as the format has it. Integers of 32 bits are computed in 64: cutting off the upper half
+//! commutes with wrapping addition, so the lower half is right.
+
+use super::DecodeError;
+use super::bits::{BitWriter, wide_value};
+use super::keep::KeepRuns;
+use super::thrift::{varint, varint_len, write_varint, zigzag};
+
+pub mod byte_array;
+
+pub use byte_array::{byte_arrays_to_fixed, filter_byte_array, lengths_to_plain};
+
+const WHAT: &str = "delta-encoded integers";
+
+/// Values of a block: the default of all writers, and the least the format allows.
+const BLOCK: usize = 128;
+
+/// Miniblocks of a block: the default of all writers.
+const MINIBLOCKS: usize = 4;
+
+/// Values of a miniblock.
+const MINIBLOCK: usize = BLOCK / MINIBLOCKS;
+
+/// Bytes of a miniblock at its widest.
+const MINIBLOCK_MAX: usize = MINIBLOCK * 8;
+
+/// Decodes `count` integers at the front of `bytes`; gives them with the number of bytes they take. `count` bounds the
+/// memory taken. For a column of 32-bit integers, the lower half of each is its value.
+///
+/// # Errors
+/// The bytes end too early, break the format, or hold another number of integers.
+pub fn decode(bytes: &[u8], count: usize) -> Result<(Vec<i64>, usize), DecodeError> {
+    // Pages of nothing but nulls may have no value bytes at all.
+    if count == 0 && bytes.is_empty() {
+        return Ok((Vec::new(), 0));
+    }
+    let mut rest = bytes;
+    let block = number(&mut rest)?;
+    let miniblocks = number(&mut rest)?;
+    let total = number(&mut rest)?;
+    let mut value = signed(&mut rest)?;
+    if total != count {
+        return Err(DecodeError::corrupt(
+            WHAT,
+            format!("{total} where there should be {count}"),
+        ));
+    }
+    let miniblock = block.checked_div(miniblocks).unwrap_or(0);
+    if miniblock == 0 || miniblock % 8 != 0 || block % miniblocks != 0 {
+        return Err(DecodeError::corrupt(
+            WHAT,
+            format!("in blocks of {block} values in {miniblocks} miniblocks"),
+        ));
+    }
+    let mut values = Vec::with_capacity(count);
+    if count > 0 {
+        values.push(value);
+    }
+    while values.len() < count {
+        let least = signed(&mut rest)?;
+        let (widths, after) = rest
+            .split_at_checked(miniblocks)
+            .ok_or_else(|| DecodeError::truncated(WHAT))?;
+        rest = after;
+        for width in widths {
+            if values.len() == count {
+                // Miniblocks past the last value have a width, and no bytes.
+                break;
+            }
+            if *width > 64 {
+                return Err(DecodeError::corrupt(
+                    WHAT,
+                    format!("a delta of {width} bits"),
+                ));
+            }
+            let here = miniblock.min(count - values.len());
+            let packed = take_packed(&mut rest, *width, here, miniblock)?;
+            for at in 0..here {
+                value = value
+                    .wrapping_add(least)
+                    .wrapping_add(wide_value(packed, *width, at).cast_signed());
+                values.push(value);
+            }
+        }
+    }
+    Ok((values, bytes.len() - rest.len()))
+}
+
+/// A miniblock's bytes. Some writers leave out the zeros that fill the very last one.
+fn take_packed<'a>(
+    rest: &mut &'a [u8],
+    width: u8,
+    here: usize,
+    miniblock: usize,
+) -> Result<&'a [u8], DecodeError> {
+    let width = usize::from(width);
+    // A multiple of eight values: whole bytes.
+    let whole = (miniblock / 8).checked_mul(width);
+    if let Some((packed, after)) = whole.and_then(|whole| rest.split_at_checked(whole)) {
+        *rest = after;
+        return Ok(packed);
+    }
+    if here < miniblock
+        && here
+            .checked_mul(width)
+            .is_some_and(|bits| bits.div_ceil(8) <= rest.len())
+    {
+        return Ok(std::mem::take(rest));
+    }
+    Err(DecodeError::truncated(WHAT))
+}
+
+fn number(rest: &mut &[u8]) -> Result<usize, DecodeError> {
+    let (value, len) = varint(rest).ok_or_else(|| DecodeError::truncated(WHAT))?;
+    *rest = rest.get(len..).unwrap_or_default();
+    usize::try_from(value).map_err(|_| DecodeError::corrupt(WHAT, format!("{value} is too large")))
+}
+
+fn signed(rest: &mut &[u8]) -> Result<i64, DecodeError> {
+    let (value, len) = varint(rest).ok_or_else(|| DecodeError::truncated(WHAT))?;
+    *rest = rest.get(len..).unwrap_or_default();
+    Ok((value >> 1).cast_signed() ^ -(value & 1).cast_signed())
+}
+
+/// Appends `values` in blocks of 128 in 4 miniblocks: at most [`encoded_len_bound`] bytes, and 5 bytes a block where
+/// the values are equally spaced, as consecutive row ids are.
+pub fn encode_i64(values: &[i64], out: &mut Vec<u8>) {
+    encode(values, 64, out);
+}
+
+/// As [`encode_i64`], for a column of 32-bit integers: at most [`encoded_len_bound_i32`] bytes.
+pub fn encode_i32(values: &[i32], out: &mut Vec<u8>) {
+    let values: Vec<i64> = values.iter().map(|value| i64::from(*value)).collect();
+    encode(&values, 32, out);
+}
+
+/// `bits` is the size of the column's type: deltas wrap around in it, so none is wider.
+fn encode(values: &[i64], bits: u32, out: &mut Vec<u8>) {
+    write_varint(out, BLOCK as u64);
+    write_varint(out, MINIBLOCKS as u64);
+    write_varint(out, values.len() as u64);
+    let mut last = values.first().copied().unwrap_or(0);
+    write_varint(out, zigzag(last));
+    let wrapped = |delta: i64| {
+        if bits == 32 {
+            i64::from(delta as i32)
+        } else {
+            delta
+        }
+    };
+    let mut deltas = Vec::with_capacity(BLOCK);
+    let mut packed = BitWriter::new();
+    for block in values.get(1..).unwrap_or_default().chunks(BLOCK) {
+        deltas.clear();
+        for value in block {
+            deltas.push(wrapped(value.wrapping_sub(last)));
+            last = *value;
+        }
+        let least = deltas.iter().copied().min().unwrap_or(0);
+        write_varint(out, zigzag(least));
+        // Each is at least `least`, so the difference, as an unsigned number, does not wrap.
+        let above = |delta: i64| delta.wrapping_sub(least).cast_unsigned();
+        let mut widths = [0u8; MINIBLOCKS];
+        for (width, miniblock) in widths.iter_mut().zip(deltas.chunks(MINIBLOCK)) {
+            let widest = miniblock.iter().fold(0, |all, delta| all | above(*delta));
+            *width = (u64::BITS - widest.leading_zeros()) as u8;
+        }
+        out.extend_from_slice(&widths);
+        for (width, miniblock) in widths.iter().zip(deltas.chunks(MINIBLOCK)) {
+            let width = usize::from(*width);
+            for delta in miniblock {
+                let delta = above(*delta);
+                packed.push(delta, width.min(32));
+                packed.push(delta >> 32, width.saturating_sub(32));
+            }
+            let whole = out.len() + MINIBLOCK / 8 * width;
+            out.append(&mut packed.take());
+            out.resize(whole, 0);
+        }
+    }
+}
+
+/// Bytes of the header with a count of `count` and the widest first value of 64 bits.
+fn header_bound(count: usize) -> usize {
+    varint_len(BLOCK as u64)
+        + varint_len(MINIBLOCKS as u64)
+        + varint_len(count as u64)
+        + varint_len(u64::MAX)
+}
+
+/// The most bytes [`encode_i64`] gives for `count` values: the header; for each block a least delta (10 bytes at most)
+/// and its widths; for each miniblock that has a value, 64 bits a value.
+pub fn encoded_len_bound(count: usize) -> usize {
+    let deltas = count.saturating_sub(1);
+    header_bound(count)
+        + deltas.div_ceil(BLOCK) * (varint_len(u64::MAX) + MINIBLOCKS)
+        + deltas.div_ceil(MINIBLOCK) * MINIBLOCK_MAX
+}
+
+/// The most bytes [`encode_i32`] gives for `count` values: as [`encoded_len_bound`], with 5 bytes for a least delta and
+/// 32 bits a value.
+pub fn encoded_len_bound_i32(count: usize) -> usize {
+    let deltas = count.saturating_sub(1);
+    header_bound(count)
+        + deltas.div_ceil(BLOCK) * (varint_len(u32::MAX.into()) + MINIBLOCKS)
+        + deltas.div_ceil(MINIBLOCK) * MINIBLOCK_MAX / 2
+}
+
+/// Appends the kept ones of `keep.total()` integers in PLAIN encoding, of 4 bytes each (`wide`: 8).
+pub fn integers_to_plain(
+    bytes: &[u8],
+    wide: bool,
+    keep: &KeepRuns,
+    out: &mut Vec<u8>,
+) -> Result<(), DecodeError> {
+    let (values, _) = decode(bytes, keep.total())?;
+    for value in keep
+        .runs()
+        .iter()
+        .flat_map(|run| values.get(run.clone()).unwrap_or_default())
+    {
+        if wide {
+            out.extend_from_slice(&value.to_le_bytes());
+        } else {
+            // The lower half is the value.
+            out.extend_from_slice(&(*value as i32).to_le_bytes());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

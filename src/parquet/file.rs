@@ -1,0 +1,313 @@
+//! A virtual Parquet file: laid out when it is opened, its bytes made when they are read.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use roaring::RoaringTreemap;
+
+use super::chunk::{GroupRows, SlotContent};
+use super::extra::ExtraColumn;
+use super::footer::{FooterInput, TRAILER};
+use super::layout::{Layout, MAGIC, Segment, SegmentBytes};
+use super::part::{OpenedFile, Part};
+use super::slot::{Behind, filler};
+use super::target::{FieldSources, TargetSchema};
+use super::{ParquetError, View};
+use crate::cache::CacheKey;
+use crate::iceberg::types::NestedField;
+use crate::parallel::in_parallel;
+use crate::rows::equality_deletes::KeyMatch;
+use crate::scan::ScanFile;
+
+/// A virtual Parquet file over some data files of a view, in their order. Its size is known; its bytes are made as
+/// read.
+#[derive(Debug)]
+pub struct ParquetFile {
+    view: Arc<View>,
+    target: TargetSchema,
+    parts: Vec<Part>,
+    layout: Layout,
+    /// Where the reserved tail ends, and with it the file.
+    len: u64,
+    /// The end of the file from the footer's first byte on, once it has been made.
+    footer: Mutex<Option<Arc<Vec<u8>>>>,
+}
+
+impl ParquetFile {
+    /// Lays the file out: reads the source footers, position deletes and vectors; no data page, no equality delete.
+    pub fn open(view: &Arc<View>, files: &[Arc<ScanFile>]) -> Result<ParquetFile, ParquetError> {
+        let mapping = view.metadata.name_mapping()?;
+        let opened = in_parallel(files, |file| OpenedFile::open(view, mapping.as_ref(), file));
+        let opened = opened.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let columns = ExtraColumn::of(view);
+        let target = target_schema(view, &opened, &columns);
+        let parts = opened
+            .into_iter()
+            .map(|opened| Part::new(view, opened, &target, &columns))
+            .collect::<Result<Vec<_>, _>>()?;
+        let layout = Layout::new(&parts, &target)?;
+        let input = FooterInput {
+            view,
+            target: &target,
+            parts: &parts,
+            layout: &layout,
+        };
+        let len = layout.end + input.len_bound()?;
+        Ok(ParquetFile {
+            view: Arc::clone(view),
+            len,
+            target,
+            parts,
+            layout,
+            footer: Mutex::new(None),
+        })
+    }
+
+    /// Bytes.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Never: a Parquet file has a footer.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Fills `buf` from `offset`; fewer bytes than asked only at the end of the file.
+    pub fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize, ParquetError> {
+        let wanted = self.len.saturating_sub(offset).min(buf.len() as u64);
+        // At most the buffer's length.
+        let wanted = wanted as usize;
+        let (mut rest, _) = buf.split_at_mut(wanted);
+        let mut at = offset;
+        while !rest.is_empty() {
+            let (piece_end, source) = self.piece(at);
+            let len = (piece_end - at).min(rest.len() as u64) as usize;
+            let (piece, after) = rest.split_at_mut(len);
+            self.fill_piece(source, at, piece)?;
+            at += len as u64;
+            rest = after;
+        }
+        Ok(wanted)
+    }
+
+    /// The part of the file that holds a byte, and where it ends.
+    fn piece(&self, at: u64) -> (u64, Piece) {
+        let magic = MAGIC.len() as u64;
+        if at < magic {
+            return (magic, Piece::Magic);
+        }
+        let index = self.layout.segment_at(at);
+        match self.layout.segments.get(index) {
+            Some(segment) => (
+                segment.offset + segment.len,
+                Piece::Segment(index, *segment),
+            ),
+            None => (self.len, Piece::Tail),
+        }
+    }
+
+    fn fill_piece(&self, piece: Piece, at: u64, out: &mut [u8]) -> Result<(), ParquetError> {
+        match piece {
+            Piece::Magic => copy_from(MAGIC, at, out),
+            Piece::Tail => {
+                let tail = self.footer()?;
+                let start = self.len - tail.len() as u64;
+                let zeros = start.saturating_sub(at).min(out.len() as u64) as usize;
+                let (gap, rest) = out.split_at_mut(zeros);
+                gap.fill(0);
+                copy_from(&tail, at.max(start) - start, rest);
+            }
+            Piece::Segment(index, segment) => {
+                let (group, leaf) = self.layout.place(index);
+                let (part, group) = self.group(group)?;
+                let inside = at - segment.offset;
+                match segment.bytes {
+                    SegmentBytes::Source { offset } => {
+                        part.opened.file.read_exact_at(out, offset + inside)?;
+                    }
+                    SegmentBytes::Slot => {
+                        let deleted = self.deleted_rows(part, group)?;
+                        let rows = GroupRows {
+                            part,
+                            group,
+                            deleted: &deleted,
+                        };
+                        self.fill_slot(rows, leaf, segment, inside, out)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn fill_slot(
+        &self,
+        rows: GroupRows<'_>,
+        leaf: usize,
+        segment: Segment,
+        inside: u64,
+        out: &mut [u8],
+    ) -> Result<(), ParquetError> {
+        let part = rows.part;
+        let target = self.target.leaves.get(leaf);
+        let target = target.ok_or_else(|| part.corrupt("no such column".to_owned()))?;
+        match rows.content(&self.view, leaf, target)? {
+            SlotContent::Nothing => out.fill(0),
+            SlotContent::Source { offset, len } => {
+                let stored = len.saturating_sub(inside).min(out.len() as u64) as usize;
+                let (bytes, zeros) = out.split_at_mut(stored);
+                if !bytes.is_empty() {
+                    part.opened.file.read_exact_at(bytes, offset + inside)?;
+                }
+                zeros.fill(0);
+            }
+            SlotContent::Made(chunk) => {
+                let chunk_len = chunk.bytes.len() as u64;
+                let rest = segment
+                    .len
+                    .checked_sub(chunk_len)
+                    .and_then(|r| usize::try_from(r).ok());
+                let behind = Behind::of(target.physical, target.max_def, target.max_rep);
+                let filler = rest.and_then(|rest| match behind {
+                    Behind::ClosingPages(closing) => filler(rest, closing),
+                    Behind::Gap => Some(Vec::new()),
+                });
+                let filler = filler.ok_or_else(|| {
+                    let column = target.path.join(".");
+                    part.corrupt(format!(
+                        "column {column}: {chunk_len} bytes in a slot of {} (the footer gives a \
+                         wrong size, or this is a bug)",
+                        segment.len
+                    ))
+                })?;
+                let mut filled = copy_some(&chunk.bytes, inside, out);
+                let behind = (inside + filled as u64).saturating_sub(chunk_len);
+                let rest = out.get_mut(filled..).unwrap_or_default();
+                filled += copy_some(&filler, behind, rest);
+                out.get_mut(filled..).unwrap_or_default().fill(0);
+            }
+        }
+        Ok(())
+    }
+
+    fn group(&self, group: usize) -> Result<(&Part, usize), ParquetError> {
+        let place = self.layout.groups.get(group);
+        let found = place.and_then(|place| Some((self.parts.get(place.part)?, place.group)));
+        found.ok_or_else(|| ParquetError::Corrupt {
+            path: String::new(),
+            reason: "a segment without a row group".to_owned(),
+        })
+    }
+
+    /// The file's end, from the footer's first byte on.
+    fn footer(&self) -> Result<Arc<Vec<u8>>, ParquetError> {
+        let mut made = self.footer.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tail) = &*made {
+            return Ok(Arc::clone(tail));
+        }
+        let input = FooterInput {
+            view: &self.view,
+            target: &self.target,
+            parts: &self.parts,
+            layout: &self.layout,
+        };
+        // Equality deletes are what takes time here: match them for all files at once.
+        in_parallel(&self.parts, |part| self.deleted(part).map(|_| ()))
+            .into_iter()
+            .collect::<Result<(), _>>()?;
+        let mut tail = input.make(|part, group| self.deleted_rows(part, group))?;
+        let len = u32::try_from(tail.len()).map_err(|_| self.oversized())?;
+        tail.extend_from_slice(&len.to_le_bytes());
+        tail.extend_from_slice(MAGIC);
+        if tail.len() as u64 > self.len - self.layout.end || tail.len() as u64 <= TRAILER {
+            return Err(self.oversized());
+        }
+        self.view.storage.counters().footers_made.add(1);
+        let tail = Arc::new(tail);
+        *made = Some(Arc::clone(&tail));
+        Ok(tail)
+    }
+
+    fn oversized(&self) -> ParquetError {
+        let path = self.parts.first().map_or("", |part| part.path()).to_owned();
+        ParquetError::Corrupt {
+            path,
+            reason: "a footer larger than its tail".to_owned(),
+        }
+    }
+
+    /// Rows of a row group that are gone, ascending, relative to its first.
+    fn deleted_rows(&self, part: &Part, group: usize) -> Result<Vec<u32>, ParquetError> {
+        let deleted = self.deleted(part)?;
+        let rows = part.rows(group);
+        let mut positions = deleted.iter();
+        positions.advance_to(rows.start);
+        positions
+            .take_while(|position| *position < rows.end)
+            .map(|position| {
+                u32::try_from(position - rows.start)
+                    .map_err(|_| part.corrupt("a row group of more than 2^32 rows".to_owned()))
+            })
+            .collect()
+    }
+
+    /// Positions of a data file that any delete removes.
+    fn deleted(&self, part: &Part) -> Result<Arc<RoaringTreemap>, ParquetError> {
+        if !part.has_equality_deletes() {
+            return Ok(Arc::clone(&part.opened.position_deleted));
+        }
+        let key = CacheKey {
+            kind: "deleted",
+            id: part.cache_id.clone(),
+        };
+        self.view.cache.get_or_make(key, || {
+            let scan = &part.opened.scan;
+            let (view, metadata) = (&self.view, &self.view.metadata);
+            let matching = KeyMatch::new(scan, metadata, &view.storage, &view.cache)?;
+            let groups: Vec<usize> = (0..matching.row_groups()?).collect();
+            let mut deleted = (*part.opened.position_deleted).clone();
+            for found in in_parallel(&groups, |group| matching.row_group(*group)) {
+                deleted |= found?.as_ref();
+            }
+            let weight = deleted.serialized_size();
+            Ok((deleted, weight))
+        })
+    }
+}
+
+enum Piece {
+    Magic,
+    Segment(usize, Segment),
+    Tail,
+}
+
+/// Fills `out` with `bytes` from `at` on; `bytes` has enough.
+fn copy_from(bytes: &[u8], at: u64, out: &mut [u8]) {
+    copy_some(bytes, at, out);
+}
+
+/// Copies what there is of `bytes` from `at` on, and gives how much that was.
+fn copy_some(bytes: &[u8], at: u64, out: &mut [u8]) -> usize {
+    let from = usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
+    let there = bytes.get(from..).unwrap_or_default();
+    let len = there.len().min(out.len());
+    if let (Some(to), Some(from)) = (out.get_mut(..len), there.get(..len)) {
+        to.copy_from_slice(from);
+    }
+    len
+}
+
+/// The schema of a file over these data files.
+fn target_schema(view: &View, opened: &[OpenedFile], columns: &[ExtraColumn]) -> TargetSchema {
+    let sources = |index: usize| -> FieldSources<'_> {
+        opened
+            .iter()
+            .filter_map(|o| Some((&o.footer.schema, &o.projection.fields.get(index)?.source)))
+            .collect()
+    };
+    let own = view.schema.fields.fields.iter().enumerate();
+    let own = own.map(|(index, field)| (&**field, sources(index)));
+    let extra = columns.iter().map(|column| (&*column.field, Vec::new()));
+    let fields: Vec<(&NestedField, FieldSources<'_>)> = own.chain(extra).collect();
+    TargetSchema::build(&fields)
+}

@@ -1,0 +1,247 @@
+//! A virtual file's layout: where every column chunk stands and how its bytes come about, known from metadata alone.
+//!
+//! ```text
+//! PAR1 │ row group 0: leaf 0 │ leaf 1 │ … │ row group 1: leaf 0 │ … │ zeros │ footer │ length │ PAR1
+//! ```
+//!
+//! Chunks stand in schema order with ascending offsets, since readers depend on that. A row group that surely lost all
+//! of its rows is not laid out; one that loses them to equality deletes keeps its segments, which no footer names.
+
+use super::ParquetError;
+use super::extra::lineage_is_complete;
+use super::levels::{LeafPlan, MissingLeaf};
+use super::made::level_width;
+use super::part::Part;
+use super::slot::{FILL, SlotShape, slot_len};
+use super::synth::{self, Parents};
+use super::target::{TargetLeaf, TargetSchema};
+
+/// The magic that a Parquet file starts and ends with.
+pub const MAGIC: &[u8; 4] = b"PAR1";
+
+/// The segments of a virtual file, from the magic to the footer.
+#[derive(Debug)]
+pub struct Layout {
+    /// Row groups, in order.
+    pub groups: Vec<Group>,
+    /// One segment for each leaf of each row group, in order, without gaps.
+    pub segments: Vec<Segment>,
+    /// Leaves per row group.
+    leaves: usize,
+    /// Where the last segment ends.
+    pub end: u64,
+}
+
+/// A row group, as it stands in its data file.
+#[derive(Clone, Copy, Debug)]
+pub struct Group {
+    /// Index of the data file in the virtual file.
+    pub part: usize,
+    /// Index of the row group in the data file.
+    pub group: usize,
+}
+
+/// One column chunk's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// In the virtual file, in bytes.
+    pub offset: u64,
+    /// Bytes.
+    pub len: u64,
+    pub bytes: SegmentBytes,
+}
+
+/// Where a segment's bytes come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SegmentBytes {
+    /// The source file, unchanged, from this offset.
+    Source { offset: u64 },
+    /// A slot: a chunk made when it is read, or (where equality deletes turn out to hit none of its rows) the source's
+    /// bytes, and filler.
+    Slot,
+}
+
+impl Layout {
+    /// Lays out the row groups of `parts`.
+    pub fn new(parts: &[Part], target: &TargetSchema) -> Result<Layout, ParquetError> {
+        let mut layout = Layout {
+            groups: Vec::new(),
+            segments: Vec::new(),
+            leaves: target.leaves.len(),
+            end: MAGIC.len() as u64,
+        };
+        for (index, part) in parts.iter().enumerate() {
+            for group in 0..part.opened.footer.metadata.row_groups.len() {
+                let rows = part.rows(group);
+                let deleted = part.opened.position_deleted.range_cardinality(rows.clone());
+                if deleted >= rows.end - rows.start {
+                    continue;
+                }
+                layout.groups.push(Group { part: index, group });
+                let state = GroupState {
+                    part,
+                    group,
+                    rows: rows.end - rows.start,
+                    deleted,
+                };
+                for (leaf, target_leaf) in target.leaves.iter().enumerate() {
+                    let (len, bytes) = state.span(leaf, target_leaf)?;
+                    layout.segments.push(Segment {
+                        offset: layout.end,
+                        len,
+                        bytes,
+                    });
+                    layout.end = layout
+                        .end
+                        .checked_add(len)
+                        .ok_or_else(|| part.corrupt("a file of more than 2^64 bytes".to_owned()))?;
+                }
+            }
+        }
+        Ok(layout)
+    }
+
+    /// The segment of a leaf in a row group.
+    pub fn segment(&self, group: usize, leaf: usize) -> Option<&Segment> {
+        self.segments.get(group * self.leaves + leaf)
+    }
+
+    /// The index of the segment that holds a byte of the file, or of the first one behind it.
+    pub fn segment_at(&self, offset: u64) -> usize {
+        self.segments
+            .partition_point(|s| s.offset + s.len <= offset)
+    }
+
+    /// The row group (by its index in the layout) and leaf of a segment.
+    pub fn place(&self, segment: usize) -> (usize, usize) {
+        let leaves = self.leaves.max(1);
+        (segment / leaves, segment % leaves)
+    }
+}
+
+/// What is known of a row group when it is laid out.
+struct GroupState<'a> {
+    part: &'a Part,
+    group: usize,
+    rows: u64,
+    /// By position deletes or a vector.
+    deleted: u64,
+}
+
+impl GroupState<'_> {
+    fn untouched(&self) -> bool {
+        self.deleted == 0 && !self.part.has_equality_deletes()
+    }
+
+    fn span(&self, leaf: usize, target: &TargetLeaf) -> Result<(u64, SegmentBytes), ParquetError> {
+        let Some(part_leaf) = self.part.leaves.get(leaf) else {
+            return Err(self.part.corrupt("a leaf without a plan".to_owned()));
+        };
+        match &part_leaf.plan {
+            LeafPlan::Stored { column, .. } => {
+                let chunk = self.part.chunk(self.group, *column)?;
+                let Some(stored) = part_leaf.stored else {
+                    return Err(self.part.corrupt("a leaf without a plan".to_owned()));
+                };
+                let level_bits = level_width(target.max_rep) + level_width(target.max_def);
+                let shape = SlotShape {
+                    source: stored.physical,
+                    widths: stored.conversion.widths(),
+                    nested: stored.max_rep > 0,
+                    new_level_bits: (!stored.same_levels).then_some(level_bits),
+                };
+                self.source_or_slot(*column, stored.identical, slot_len(chunk, shape))
+            }
+            LeafPlan::Missing(missing) => self.missing(missing, target),
+            LeafPlan::RowId { first: None, .. }
+            | LeafPlan::LastUpdated {
+                inherited: None, ..
+            } => {
+                let missing = MissingLeaf {
+                    guide: None,
+                    entries: vec![synth::null_entry(0)],
+                };
+                self.missing(&missing, target)
+            }
+            LeafPlan::RowId {
+                stored: Some(column),
+                ..
+            }
+            | LeafPlan::LastUpdated {
+                stored: Some(column),
+                ..
+            } => {
+                let complete = lineage_is_complete(&self.part.opened, self.group, *column);
+                self.source_or_slot(*column, complete, synth::longs_len_bound(self.rows) + FILL)
+            }
+            LeafPlan::RowId { .. } | LeafPlan::Position => {
+                let deleted = (!self.part.has_equality_deletes()).then_some(self.deleted);
+                let len = synth::positions_len_bound(self.rows, deleted) + FILL;
+                Ok((len, SegmentBytes::Slot))
+            }
+            LeafPlan::LastUpdated {
+                inherited: Some(value),
+                ..
+            } => {
+                let missing = MissingLeaf {
+                    guide: None,
+                    entries: vec![synth::long_entry(*value)],
+                };
+                self.missing(&missing, target)
+            }
+        }
+    }
+
+    fn source_or_slot(
+        &self,
+        column: usize,
+        identical: bool,
+        slot: u64,
+    ) -> Result<(u64, SegmentBytes), ParquetError> {
+        let range = self.part.chunk_range(self.group, column)?;
+        let source = range.end - range.start;
+        Ok(if identical && self.untouched() {
+            (
+                source,
+                SegmentBytes::Source {
+                    offset: range.start,
+                },
+            )
+        } else if identical && self.deleted == 0 {
+            (slot.max(source), SegmentBytes::Slot)
+        } else {
+            (slot, SegmentBytes::Slot)
+        })
+    }
+
+    fn missing(
+        &self,
+        missing: &MissingLeaf,
+        target: &TargetLeaf,
+    ) -> Result<(u64, SegmentBytes), ParquetError> {
+        let bound = |parents: u64| {
+            let entries = parents.saturating_mul(missing.entries.len() as u64);
+            synth::constant_len_bound(target, &missing.entries, entries) + FILL
+        };
+        let len = match (&missing.guide, missing.entries.len()) {
+            // One run, or one bit a row: fewer rows take no more bytes.
+            (None, 1) => {
+                let rows = Parents::Rows(self.rows - self.deleted);
+                let chunk = synth::constant(target, &missing.entries, &rows)
+                    .map_err(|reason| self.part.corrupt(reason))?;
+                let spare = if self.part.has_equality_deletes() {
+                    FILL
+                } else {
+                    0
+                };
+                chunk.bytes.len() as u64 + spare
+            }
+            (None, _) => bound(self.rows),
+            (Some(guide), _) => {
+                let chunk = self.part.chunk(self.group, guide.column)?;
+                bound(u64::try_from(chunk.num_values).unwrap_or(0))
+            }
+        };
+        Ok((len, SegmentBytes::Slot))
+    }
+}

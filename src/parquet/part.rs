@@ -1,0 +1,318 @@
+//! One data file in a virtual file: its footer, where each leaf comes from in it, and which rows it lost.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
+use std::sync::Arc;
+
+use roaring::RoaringTreemap;
+
+use super::convert::Conversion;
+use super::extra::{ExtraColumn, ExtraSource};
+use super::format::{ColumnChunk, RowGroup};
+use super::levels::{LeafPlan, plan_leaves};
+use super::source::SourceFooter;
+use super::target::{TargetKind, TargetLeaf, TargetSchema};
+use super::{ParquetError, View};
+use crate::cache::CacheKey;
+use crate::iceberg::manifest::FileFormat;
+use crate::iceberg::name_mapping::NameMapping;
+use crate::rows::file_schema::{FileNode, Physical};
+use crate::rows::position_deletes::deleted_positions;
+use crate::rows::projection::{
+    PhysicalLineage, ProjectedField, Projection, ProjectionContext, physical_lineage, project,
+};
+use crate::scan::ScanFile;
+use crate::storage::SourceFile;
+
+/// A data file opened for a view: everything but its plans, which depend on the files it is merged with.
+#[derive(Debug)]
+pub struct OpenedFile {
+    pub scan: Arc<ScanFile>,
+    pub file: Arc<SourceFile>,
+    pub footer: Arc<SourceFooter>,
+    pub projection: Projection,
+    pub lineage: PhysicalLineage,
+    /// Positions that position deletes or a vector delete.
+    pub position_deleted: Arc<RoaringTreemap>,
+}
+
+impl OpenedFile {
+    /// Opens a data file: its footer and position deletes are read, nothing else.
+    pub fn open(
+        view: &View,
+        mapping: Option<&NameMapping>,
+        scan: &Arc<ScanFile>,
+    ) -> Result<OpenedFile, ParquetError> {
+        let path = &scan.file.path;
+        let unsupported = |feature: &str| ParquetError::Unsupported {
+            path: path.clone(),
+            feature: feature.to_owned(),
+        };
+        match &scan.file.format {
+            FileFormat::Parquet => {}
+            FileFormat::Avro => return Err(unsupported("the data file format Avro")),
+            FileFormat::Orc => return Err(unsupported("the data file format ORC")),
+            FileFormat::Puffin => return Err(unsupported("the data file format Puffin")),
+            FileFormat::Other(name) => {
+                return Err(unsupported(&format!("the data file format {name}")));
+            }
+        }
+        if scan.file.key_metadata {
+            return Err(unsupported("encryption"));
+        }
+        let file = view.storage.open(path)?;
+        let key = CacheKey {
+            kind: "footer",
+            id: format!("{} {:?}", view.storage.canonical(path), file.identity()),
+        };
+        let footer = view.cache.get_or_make(key, || {
+            let footer = SourceFooter::read(&file, view.storage.counters())?;
+            let weight = footer.weight();
+            Ok::<_, ParquetError>((footer, weight))
+        })?;
+        let rows = u64::try_from(footer.metadata.num_rows).unwrap_or(0);
+        if rows != scan.file.record_count {
+            return Err(ParquetError::Corrupt {
+                path: path.clone(),
+                reason: format!(
+                    "the manifest gives {} rows, the file has {rows}",
+                    scan.file.record_count
+                ),
+            });
+        }
+        let spec = view.metadata.partition_specs.get(&scan.file.spec_id);
+        let context = ProjectionContext::new(&scan.file, spec.map(|spec| &**spec), mapping);
+        let projection = project(&view.schema.fields.fields, &footer.schema, &context)?;
+        let lineage = physical_lineage(&footer.schema, path)?;
+        let position_deleted = deleted_positions(scan, &view.storage, &view.cache)?;
+        Ok(OpenedFile {
+            scan: Arc::clone(scan),
+            file,
+            footer,
+            projection,
+            lineage,
+            position_deleted,
+        })
+    }
+}
+
+/// How one leaf of the virtual file is got from this data file.
+#[derive(Debug)]
+pub struct PartLeaf {
+    pub plan: LeafPlan,
+    /// For a stored leaf.
+    pub stored: Option<StoredLeaf>,
+    /// Distinguishes chunks of this leaf in the cache from those of the same column in another shape.
+    pub cache_id: u64,
+}
+
+/// What the transcoder must know of a stored leaf.
+#[derive(Clone, Copy, Debug)]
+pub struct StoredLeaf {
+    pub column: usize,
+    pub physical: Physical,
+    pub max_def: u16,
+    pub max_rep: u16,
+    pub conversion: Conversion,
+    /// Whether its definition levels are those of the virtual leaf.
+    pub same_levels: bool,
+    /// Whether a chunk that lost no row can be served as it is.
+    pub identical: bool,
+}
+
+/// A data file in a virtual file.
+#[derive(Debug)]
+pub struct Part {
+    pub opened: OpenedFile,
+    /// By leaf of the virtual file.
+    pub leaves: Vec<PartLeaf>,
+    /// The position of each row group's first row, and at the end the number of rows.
+    starts: Vec<u64>,
+    /// Content identity: the file, and what deletes from it.
+    pub cache_id: String,
+}
+
+impl Part {
+    /// Plans the leaves of `target` for an opened file.
+    pub fn new(
+        view: &View,
+        opened: OpenedFile,
+        target: &TargetSchema,
+        columns: &[ExtraColumn],
+    ) -> Result<Part, ParquetError> {
+        let path = opened.scan.file.path.clone();
+        let corrupt = |reason: String| ParquetError::Corrupt {
+            path: path.clone(),
+            reason,
+        };
+        let mut plans = vec![None; target.leaves.len()];
+        let schema_fields = opened.projection.fields.len();
+        let (own, extra) = target
+            .roots
+            .split_at_checked(schema_fields)
+            .unwrap_or((&[], &[]));
+        plan_leaves(
+            &opened.footer.schema,
+            own,
+            &opened.projection.fields,
+            &mut plans,
+        )
+        .map_err(corrupt)?;
+        for (node, column) in extra.iter().zip(columns) {
+            match column.source(&opened) {
+                ExtraSource::Constant(source) => {
+                    let field = ProjectedField {
+                        field: Arc::clone(&column.field),
+                        source,
+                    };
+                    let (nodes, fields) =
+                        (std::slice::from_ref(node), std::slice::from_ref(&field));
+                    plan_leaves(&opened.footer.schema, nodes, fields, &mut plans)
+                        .map_err(corrupt)?;
+                }
+                ExtraSource::Plan(plan) => {
+                    if let TargetKind::Leaf(leaf) = node.kind
+                        && let Some(slot) = plans.get_mut(leaf)
+                    {
+                        *slot = Some(plan);
+                    }
+                }
+            }
+        }
+        let leaves = plans
+            .into_iter()
+            .zip(&target.leaves)
+            .map(|(plan, leaf)| {
+                let plan =
+                    plan.ok_or_else(|| format!("column {}: no source", leaf.path.join(".")))?;
+                part_leaf(&opened.footer, plan, leaf)
+            })
+            .collect::<Result<Vec<_>, String>>()
+            .map_err(corrupt)?;
+        let mut starts = vec![0];
+        let mut row = 0u64;
+        for group in &opened.footer.metadata.row_groups {
+            row += u64::try_from(group.num_rows).unwrap_or(0);
+            starts.push(row);
+        }
+        let mut cache_id = format!(
+            "{} {:?}",
+            view.storage.canonical(&path),
+            opened.file.identity()
+        );
+        let deletes = &opened.scan.deletes;
+        for delete in deletes
+            .vector
+            .iter()
+            .chain(&deletes.position)
+            .chain(&deletes.equality)
+        {
+            let offset = delete.file.content_offset.unwrap_or(0);
+            cache_id.push_str(&format!(
+                "\n{}@{offset}",
+                view.storage.canonical(&delete.file.path)
+            ));
+        }
+        Ok(Part {
+            opened,
+            leaves,
+            starts,
+            cache_id: digest(&cache_id),
+        })
+    }
+
+    /// The recorded path, for messages.
+    pub fn path(&self) -> &str {
+        &self.opened.scan.file.path
+    }
+
+    /// The positions of a row group's rows in the file.
+    pub fn rows(&self, group: usize) -> Range<u64> {
+        let at = |i: usize| self.starts.get(i).copied().unwrap_or(0);
+        at(group)..at(group + 1)
+    }
+
+    /// A row group of the source.
+    pub fn group(&self, group: usize) -> Option<&RowGroup> {
+        self.opened.footer.metadata.row_groups.get(group)
+    }
+
+    /// A column chunk of the source.
+    pub fn chunk(&self, group: usize, column: usize) -> Result<&ColumnChunk, ParquetError> {
+        self.group(group)
+            .and_then(|g| g.columns.get(column))
+            .ok_or_else(|| self.corrupt("a row group that lacks a column".to_owned()))
+    }
+
+    /// Where a column chunk lies in the source file.
+    pub fn chunk_range(&self, group: usize, column: usize) -> Result<Range<u64>, ParquetError> {
+        self.opened
+            .footer
+            .chunk_range(group, column)
+            .ok_or_else(|| self.corrupt("a row group that lacks a column".to_owned()))
+    }
+
+    /// Whether equality deletes apply: then which rows survive is not known before their keys are read.
+    pub fn has_equality_deletes(&self) -> bool {
+        !self.opened.scan.deletes.equality.is_empty()
+    }
+
+    /// An error of this file.
+    pub fn corrupt(&self, reason: String) -> ParquetError {
+        ParquetError::Corrupt {
+            path: self.path().to_owned(),
+            reason,
+        }
+    }
+}
+
+fn part_leaf(footer: &SourceFooter, plan: LeafPlan, leaf: &TargetLeaf) -> Result<PartLeaf, String> {
+    let stored = match &plan {
+        LeafPlan::Stored { column, def_map } => {
+            let node = leaf_node(footer, *column).ok_or("no such column")?;
+            let physical = node.leaf.map(|l| l.physical).ok_or("not a column")?;
+            let conversion = Conversion::between(physical, node.annotation, leaf)?;
+            if node.max_rep != leaf.max_rep {
+                return Err(format!(
+                    "column {}: its lists do not fit",
+                    leaf.path.join(".")
+                ));
+            }
+            let same_levels =
+                node.max_def == leaf.max_def && def_map.iter().zip(0u16..).all(|(a, b)| *a == b);
+            Some(StoredLeaf {
+                column: *column,
+                physical,
+                max_def: node.max_def,
+                max_rep: node.max_rep,
+                conversion,
+                same_levels,
+                identical: same_levels && conversion == Conversion::None,
+            })
+        }
+        _ => None,
+    };
+    let mut hasher = DefaultHasher::new();
+    format!("{plan:?} {leaf:?}").hash(&mut hasher);
+    Ok(PartLeaf {
+        plan,
+        stored,
+        cache_id: hasher.finish(),
+    })
+}
+
+/// The schema node of a leaf column.
+pub fn leaf_node(footer: &SourceFooter, column: usize) -> Option<&FileNode> {
+    footer.schema.nodes.get(*footer.schema.leaves.get(column)?)
+}
+
+/// A short name for a long identity: 128 bits of two hashes.
+fn digest(text: &str) -> String {
+    let hash = |salt: u8| {
+        let mut hasher = DefaultHasher::new();
+        salt.hash(&mut hasher);
+        text.hash(&mut hasher);
+        hasher.finish()
+    };
+    format!("{:016x}{:016x}", hash(0), hash(1))
+}

@@ -1,0 +1,376 @@
+//! The schema of a virtual file: a view's fields as Parquet nodes, the same for every row group in the file.
+//!
+//! A view's schema says what is optional; the data files may say otherwise. A node is `OPTIONAL` when the view's field
+//! is optional, when any of the data files stores it so, or when one of them lacks it and it is null there; else
+//! `REQUIRED`. A leaf keeps the physical type that its data files have when they all agree on one that can legally hold
+//! the view's type, so that their chunks can be served as they are; otherwise it takes the type's canonical one.
+
+use crate::iceberg::schema::reserved;
+use crate::iceberg::types::{FieldId, NestedField, PrimitiveType, Type};
+use crate::rows::file_schema::{Annotation, FileSchema, NodeId, Physical, Repetition};
+use crate::rows::projection::{FieldSource, ProjectedField};
+
+use super::format::SchemaElement;
+
+/// The nodes and leaves of a virtual file.
+#[derive(Debug)]
+pub struct TargetSchema {
+    /// Top-level columns, in order.
+    pub roots: Vec<TargetNode>,
+    /// Leaf columns in schema order.
+    pub leaves: Vec<TargetLeaf>,
+}
+
+/// A node of a virtual file's schema.
+#[derive(Debug)]
+pub struct TargetNode {
+    pub name: String,
+    pub field_id: Option<FieldId>,
+    pub repetition: Repetition,
+    pub annotation: Annotation,
+    pub kind: TargetKind,
+}
+
+/// What a node is.
+#[derive(Debug)]
+pub enum TargetKind {
+    /// Its index in [`TargetSchema::leaves`].
+    Leaf(usize),
+    Struct(Vec<TargetNode>),
+    /// The repeated `list` node stands between this one and the element.
+    List(Box<TargetNode>),
+    /// The repeated `key_value` node stands between this one and key and value.
+    Map(Box<TargetNode>, Box<TargetNode>),
+}
+
+/// A leaf column of a virtual file.
+#[derive(Clone, Debug)]
+pub struct TargetLeaf {
+    /// Names from the top-level column down, as `path_in_schema` has them.
+    pub path: Vec<String>,
+    pub field_id: Option<FieldId>,
+    pub ty: PrimitiveType,
+    pub physical: Physical,
+    pub max_def: u16,
+    pub max_rep: u16,
+}
+
+/// A field's source in each of the data files that hold its parent.
+pub type FieldSources<'a> = Vec<(&'a FileSchema, &'a FieldSource)>;
+
+impl TargetSchema {
+    /// The schema of a file with these top-level fields, each with its sources.
+    pub fn build(fields: &[(&NestedField, FieldSources<'_>)]) -> TargetSchema {
+        let mut builder = Builder {
+            leaves: Vec::new(),
+            path: Vec::new(),
+        };
+        let roots = fields
+            .iter()
+            .map(|(field, sources)| builder.node(field, sources, 0, 0))
+            .collect();
+        TargetSchema {
+            roots,
+            leaves: builder.leaves,
+        }
+    }
+
+    /// The schema's elements depth first, the root included, as a footer lists them.
+    pub fn elements(&self) -> Vec<SchemaElement> {
+        let mut out = vec![group(
+            "table",
+            None,
+            Annotation::None,
+            None,
+            self.roots.len(),
+        )];
+        for node in &self.roots {
+            self.push_elements(node, &mut out);
+        }
+        out
+    }
+
+    fn push_elements(&self, node: &TargetNode, out: &mut Vec<SchemaElement>) {
+        let repetition = Some(node.repetition);
+        match &node.kind {
+            TargetKind::Leaf(leaf) => out.push(SchemaElement {
+                physical: self.leaves.get(*leaf).map(|l| l.physical),
+                repetition,
+                name: node.name.clone(),
+                num_children: None,
+                annotation: node.annotation,
+                field_id: node.field_id.map(|id| id.0),
+            }),
+            TargetKind::Struct(children) => {
+                out.push(group(
+                    &node.name,
+                    repetition,
+                    Annotation::None,
+                    node.field_id,
+                    children.len(),
+                ));
+                for child in children {
+                    self.push_elements(child, out);
+                }
+            }
+            TargetKind::List(element) => {
+                out.push(group(
+                    &node.name,
+                    repetition,
+                    Annotation::List,
+                    node.field_id,
+                    1,
+                ));
+                out.push(group(
+                    "list",
+                    Some(Repetition::Repeated),
+                    Annotation::None,
+                    None,
+                    1,
+                ));
+                self.push_elements(element, out);
+            }
+            TargetKind::Map(key, value) => {
+                out.push(group(
+                    &node.name,
+                    repetition,
+                    Annotation::Map,
+                    node.field_id,
+                    1,
+                ));
+                out.push(group(
+                    "key_value",
+                    Some(Repetition::Repeated),
+                    Annotation::None,
+                    None,
+                    2,
+                ));
+                self.push_elements(key, out);
+                self.push_elements(value, out);
+            }
+        }
+    }
+}
+
+fn group(
+    name: &str,
+    repetition: Option<Repetition>,
+    annotation: Annotation,
+    field_id: Option<FieldId>,
+    children: usize,
+) -> SchemaElement {
+    SchemaElement {
+        physical: None,
+        repetition,
+        name: name.to_owned(),
+        num_children: Some(i32::try_from(children).unwrap_or(i32::MAX)),
+        annotation,
+        field_id: field_id.map(|id| id.0),
+    }
+}
+
+struct Builder {
+    leaves: Vec<TargetLeaf>,
+    path: Vec<String>,
+}
+
+impl Builder {
+    /// `def` and `rep` are the maximum levels of the node's parent.
+    fn node(
+        &mut self,
+        field: &NestedField,
+        sources: &FieldSources<'_>,
+        def: u16,
+        rep: u16,
+    ) -> TargetNode {
+        let optional = !field.required
+            || sources
+                .iter()
+                .any(|(schema, source)| may_be_null(schema, source));
+        let def = def + u16::from(optional);
+        self.path.push(field.name.clone());
+        let (annotation, kind) = match &field.ty {
+            Type::Primitive(ty) => {
+                let physical = leaf_physical(ty, sources);
+                self.leaves.push(TargetLeaf {
+                    path: self.path.clone(),
+                    field_id: Some(field.id),
+                    ty: ty.clone(),
+                    physical,
+                    max_def: def,
+                    max_rep: rep,
+                });
+                (annotation(ty), TargetKind::Leaf(self.leaves.len() - 1))
+            }
+            Type::Struct(ty) => {
+                let children = ty.fields.iter().enumerate().map(|(i, child)| {
+                    let below = below(sources, |source| match source {
+                        FieldSource::Struct { fields, .. } => fields.get(i),
+                        _ => None,
+                    });
+                    self.node(child, &below, def, rep)
+                });
+                (Annotation::None, TargetKind::Struct(children.collect()))
+            }
+            Type::List(ty) => {
+                self.path.push("list".to_owned());
+                let below = below(sources, |source| match source {
+                    FieldSource::List { element, .. } => Some(element),
+                    _ => None,
+                });
+                let element = self.node(&ty.element, &below, def + 1, rep + 1);
+                self.path.pop();
+                (Annotation::List, TargetKind::List(Box::new(element)))
+            }
+            Type::Map(ty) => {
+                self.path.push("key_value".to_owned());
+                let keys = below(sources, |source| match source {
+                    FieldSource::Map { key, .. } => Some(key),
+                    _ => None,
+                });
+                let key = self.node(&ty.key, &keys, def + 1, rep + 1);
+                let values = below(sources, |source| match source {
+                    FieldSource::Map { value, .. } => Some(value),
+                    _ => None,
+                });
+                let value = self.node(&ty.value, &values, def + 1, rep + 1);
+                self.path.pop();
+                (
+                    Annotation::Map,
+                    TargetKind::Map(Box::new(key), Box::new(value)),
+                )
+            }
+        };
+        self.path.pop();
+        let repetition = if optional {
+            Repetition::Optional
+        } else {
+            Repetition::Required
+        };
+        TargetNode {
+            name: field.name.clone(),
+            field_id: known_id(field.id),
+            repetition,
+            annotation,
+            kind,
+        }
+    }
+}
+
+/// Metadata columns that are made up by the view, not read by id from data files, carry their reserved ids too.
+fn known_id(id: FieldId) -> Option<FieldId> {
+    (id.0 >= 0 || id == reserved::FILE).then_some(id)
+}
+
+fn below<'a>(
+    sources: &FieldSources<'a>,
+    child: impl Fn(&'a FieldSource) -> Option<&'a ProjectedField>,
+) -> FieldSources<'a> {
+    sources
+        .iter()
+        .filter_map(|(schema, source)| Some((*schema, &child(source)?.source)))
+        .collect()
+}
+
+/// Whether a data file's rows may lack the field where its parent is present.
+fn may_be_null(schema: &FileSchema, source: &FieldSource) -> bool {
+    let optional = |node: NodeId| {
+        schema
+            .nodes
+            .get(node)
+            .is_none_or(|n| n.repetition == Repetition::Optional)
+    };
+    match source {
+        FieldSource::Constant(value) => value.is_none(),
+        FieldSource::Leaf { node } | FieldSource::Struct { node, .. } => optional(*node),
+        FieldSource::List { outer, .. } | FieldSource::Map { outer, .. } => optional(*outer),
+    }
+}
+
+/// The physical type of a leaf: what its sources agree on, where that can hold the type, else the canonical one.
+fn leaf_physical(ty: &PrimitiveType, sources: &FieldSources<'_>) -> Physical {
+    let mut stored = sources.iter().filter_map(|(schema, source)| match source {
+        FieldSource::Leaf { node } => schema.nodes.get(*node)?.leaf.map(|leaf| leaf.physical),
+        _ => None,
+    });
+    match stored.next() {
+        Some(first) if holds(ty, first) && stored.all(|other| other == first) => first,
+        _ => canonical_physical(ty),
+    }
+}
+
+/// Whether the Parquet format lets this physical type hold values of the type.
+pub fn holds(ty: &PrimitiveType, physical: Physical) -> bool {
+    match (ty, physical) {
+        (PrimitiveType::Decimal { precision, .. }, Physical::Int32) => *precision <= 9,
+        (PrimitiveType::Decimal { precision, .. }, Physical::Int64) => *precision <= 18,
+        (PrimitiveType::Decimal { precision, .. }, Physical::Fixed(width)) => {
+            width <= 16 && width >= decimal_width(*precision)
+        }
+        _ => physical == canonical_physical(ty),
+    }
+}
+
+/// The physical type the Iceberg spec gives a type (Appendix A, Parquet).
+pub fn canonical_physical(ty: &PrimitiveType) -> Physical {
+    match ty {
+        PrimitiveType::Boolean => Physical::Boolean,
+        PrimitiveType::Unknown | PrimitiveType::Int | PrimitiveType::Date => Physical::Int32,
+        PrimitiveType::Long
+        | PrimitiveType::Time
+        | PrimitiveType::Timestamp
+        | PrimitiveType::Timestamptz
+        | PrimitiveType::TimestampNs
+        | PrimitiveType::TimestamptzNs => Physical::Int64,
+        PrimitiveType::Float => Physical::Float,
+        PrimitiveType::Double => Physical::Double,
+        PrimitiveType::Decimal { precision, .. } => match precision {
+            0..=9 => Physical::Int32,
+            10..=18 => Physical::Int64,
+            _ => Physical::Fixed(decimal_width(*precision)),
+        },
+        PrimitiveType::Uuid => Physical::Fixed(16),
+        PrimitiveType::Fixed(width) => Physical::Fixed(*width),
+        PrimitiveType::String
+        | PrimitiveType::Binary
+        | PrimitiveType::Variant
+        | PrimitiveType::Geometry { .. }
+        | PrimitiveType::Geography { .. } => Physical::ByteArray,
+    }
+}
+
+/// The fewest bytes that hold a decimal of so many digits in two's complement.
+fn decimal_width(precision: u8) -> u32 {
+    // 10^p - 1 < 2^(8w - 1); log2(10) = 3.3219…
+    let bits = f64::from(precision) * std::f64::consts::LOG2_10;
+    ((bits + 1.0) / 8.0).ceil() as u32
+}
+
+/// The logical type a leaf of this type is annotated with.
+fn annotation(ty: &PrimitiveType) -> Annotation {
+    match ty {
+        PrimitiveType::Unknown => Annotation::Unknown,
+        PrimitiveType::Decimal { precision, scale } => Annotation::Decimal {
+            precision: u32::from(*precision),
+            scale: u32::from(*scale),
+        },
+        PrimitiveType::Date => Annotation::Date,
+        PrimitiveType::Time => Annotation::TimeMicros,
+        PrimitiveType::Timestamp => Annotation::TimestampMicros { utc: false },
+        PrimitiveType::Timestamptz => Annotation::TimestampMicros { utc: true },
+        PrimitiveType::TimestampNs => Annotation::TimestampNanos { utc: false },
+        PrimitiveType::TimestamptzNs => Annotation::TimestampNanos { utc: true },
+        PrimitiveType::String => Annotation::String,
+        PrimitiveType::Uuid => Annotation::Uuid,
+        PrimitiveType::Boolean
+        | PrimitiveType::Int
+        | PrimitiveType::Long
+        | PrimitiveType::Float
+        | PrimitiveType::Double
+        | PrimitiveType::Fixed(_)
+        | PrimitiveType::Binary
+        | PrimitiveType::Variant
+        | PrimitiveType::Geometry { .. }
+        | PrimitiveType::Geography { .. } => Annotation::None,
+    }
+}

@@ -1,0 +1,396 @@
+//! A stored column chunk without its deleted rows, with virtual levels and values, page by page on the encoded form.
+//!
+//! Levels and dictionary indices are filtered as runs, PLAIN values are copied, dictionaries are kept; a page that
+//! loses nothing and changes nothing is only decompressed. What PLAIN or a dictionary cannot hold in a known length is
+//! decoded to PLAIN, or re-encoded as itself (see `slot` for the bounds). Every source page gives at most one page;
+//! emptied ones are dropped. Row positions carry across pages, since a row of version 1 pages may span them.
+
+use std::borrow::Cow;
+
+use super::DecodeError;
+use super::convert::Conversion;
+use super::format::Codec;
+use super::keep::KeepRuns;
+use super::levels::Guide;
+use super::made::{MadeChunk, level_width};
+use super::page::{self, PageParts, PageReader, RawPage};
+use super::rle;
+use super::synth::Parent;
+use super::values::{self, filter_values};
+use crate::counters::Counters;
+use crate::rows::file_schema::Physical;
+
+const WHAT: &str = "column chunk";
+
+/// A column chunk as it is stored.
+#[derive(Clone, Copy, Debug)]
+pub struct StoredChunk<'a> {
+    pub bytes: &'a [u8],
+    pub codec: Codec,
+    pub physical: Physical,
+    pub max_def: u16,
+    pub max_rep: u16,
+    /// Entries, nulls and list placeholders counted.
+    pub values: u64,
+    /// Rows of the row group.
+    pub rows: u64,
+    /// Rows to leave out: ascending, each below `rows`.
+    pub deleted: &'a [u32],
+}
+
+/// What a leaf is to become.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    pub max_def: u16,
+    /// The virtual definition level of each stored one.
+    pub def_map: &'a [u16],
+    pub conversion: Conversion,
+}
+
+/// Transcodes a chunk.
+pub fn transcode(
+    chunk: StoredChunk<'_>,
+    wanted: Wanted<'_>,
+    counters: &Counters,
+) -> Result<MadeChunk, DecodeError> {
+    let mut out = MadeChunk::default();
+    let mut rows = RowCursor::new(chunk);
+    let mut pages = PageReader::new(chunk.bytes, chunk.codec, chunk.values);
+    while let Some(page) = pages.next_page()? {
+        let body = page.decompress()?;
+        if page.is_dictionary() {
+            let values = convert(wanted.conversion, &body)?;
+            out.push_dictionary(page.num_values(), &values);
+        } else {
+            counters.pages_decoded.add(1);
+            let parts = page.split(&body, chunk.max_rep, chunk.max_def)?;
+            data_page(chunk, wanted, &page, &parts, &mut rows, &mut out)?;
+        }
+    }
+    rows.finish()?;
+    Ok(out)
+}
+
+fn data_page(
+    chunk: StoredChunk<'_>,
+    wanted: Wanted<'_>,
+    page: &RawPage<'_>,
+    parts: &PageParts<'_>,
+    rows: &mut RowCursor<'_>,
+    out: &mut MadeChunk,
+) -> Result<(), DecodeError> {
+    let levels = Levels::of(parts)?;
+    let keep = rows.advance(parts.definition.count, levels.rep.as_deref())?;
+    if keep.kept() == 0 {
+        return Ok(());
+    }
+    let kept =
+        u32::try_from(keep.kept()).map_err(|_| DecodeError::corrupt(WHAT, "too large a page"))?;
+
+    let same_levels = chunk.max_def == wanted.max_def
+        && wanted
+            .def_map
+            .iter()
+            .zip(0u16..)
+            .all(|(target, source)| *target == source);
+    let rep = match &levels.rep {
+        Some(_) => Some(filter_levels(&parts.repetition, &keep)?),
+        None => None,
+    };
+    let def = if wanted.max_def == 0 {
+        None
+    } else if same_levels {
+        Some(filter_levels(&parts.definition, &keep)?)
+    } else {
+        Some(Cow::Owned(map_levels(chunk, wanted, &levels, &keep)?))
+    };
+    let value_keep = levels.value_keep(chunk, &keep);
+    let (encoding, values) = filter_values(
+        page.encoding(),
+        chunk.physical,
+        parts.values,
+        &value_keep,
+        wanted.conversion,
+    )?;
+    out.push_data(kept, encoding, rep.as_deref(), def.as_deref(), &[&values]);
+    Ok(())
+}
+
+fn convert<'a>(conversion: Conversion, values: &'a [u8]) -> Result<Cow<'a, [u8]>, DecodeError> {
+    match conversion {
+        Conversion::None => Ok(Cow::Borrowed(values)),
+        _ => conversion
+            .apply(values)
+            .map(Cow::Owned)
+            .map_err(|e| DecodeError::corrupt(WHAT, e)),
+    }
+}
+
+fn filter_levels<'a>(
+    levels: &page::Levels<'a>,
+    keep: &KeepRuns,
+) -> Result<Cow<'a, [u8]>, DecodeError> {
+    if levels.bit_packed {
+        return Err(DecodeError::unsupported(
+            "levels in the deprecated encoding BIT_PACKED",
+        ));
+    }
+    if keep.is_all() {
+        return Ok(Cow::Borrowed(levels.bytes));
+    }
+    let mut out = Vec::with_capacity(levels.bytes.len());
+    rle::filter(levels.bytes, levels.width(), keep, &mut out)?;
+    Ok(Cow::Owned(out))
+}
+
+/// Kept definition levels, as the virtual file counts them.
+fn map_levels(
+    chunk: StoredChunk<'_>,
+    wanted: Wanted<'_>,
+    levels: &Levels,
+    keep: &KeepRuns,
+) -> Result<Vec<u8>, DecodeError> {
+    let map = |level: u16| {
+        wanted
+            .def_map
+            .get(usize::from(level))
+            .copied()
+            .ok_or_else(|| DecodeError::corrupt(WHAT, "a definition level above the maximum"))
+    };
+    let mapped = match &levels.def {
+        Some(def) => keep
+            .runs()
+            .iter()
+            .filter_map(|run| def.get(run.clone()))
+            .flatten()
+            .map(|level| map(*level))
+            .collect::<Result<Vec<u16>, _>>()?,
+        None => {
+            let all = map(chunk.max_def)?;
+            vec![all; keep.kept()]
+        }
+    };
+    Ok(rle::encode_levels(
+        &mapped,
+        level_width(wanted.max_def) as u8,
+    ))
+}
+
+/// A page's levels, decoded as far as anybody needs them.
+struct Levels {
+    /// `None` in a flat column.
+    rep: Option<Vec<u16>>,
+    /// `None` where every value is present.
+    def: Option<Vec<u16>>,
+}
+
+impl Levels {
+    fn of(parts: &PageParts<'_>) -> Result<Levels, DecodeError> {
+        let decode = |levels: &page::Levels<'_>| {
+            let mut out = Vec::new();
+            levels.decode(&mut out)?;
+            // None is above the maximum, which has 16 bits.
+            Ok::<_, DecodeError>(
+                out.into_iter()
+                    .map(|level| level as u16)
+                    .collect::<Vec<_>>(),
+            )
+        };
+        let rep = (parts.repetition.max > 0)
+            .then(|| decode(&parts.repetition))
+            .transpose()?;
+        let def = if all_present(&parts.definition)? {
+            None
+        } else {
+            Some(decode(&parts.definition)?)
+        };
+        Ok(Levels { rep, def })
+    }
+
+    /// Which of the page's stored values (present entries only) are kept.
+    fn value_keep(&self, chunk: StoredChunk<'_>, entries: &KeepRuns) -> KeepRuns {
+        let Some(def) = &self.def else {
+            return entries.clone();
+        };
+        let mut values = KeepRuns::new();
+        for (kept, level) in entries.iter().zip(def) {
+            if *level == chunk.max_def {
+                values.push(kept, 1);
+            }
+        }
+        values
+    }
+}
+
+/// Whether a page's definition levels are one run that says "present".
+fn all_present(levels: &page::Levels<'_>) -> Result<bool, DecodeError> {
+    if levels.max == 0 {
+        return Ok(true);
+    }
+    if levels.bit_packed {
+        return Ok(false);
+    }
+    let mut runs = rle::RunReader::new(levels.bytes, levels.width(), levels.count)?;
+    Ok(match runs.next_run()? {
+        Some(rle::Run::Rle { value, len }) => value == u32::from(levels.max) && len >= levels.count,
+        _ => false,
+    })
+}
+
+/// Walks a chunk's rows across its pages.
+struct RowCursor<'a> {
+    rows: u64,
+    /// Rows that have begun.
+    begun: u64,
+    /// Deleted rows at or after the current one.
+    deleted: &'a [u32],
+    /// Whether the current row, which may go on in the next page, is kept.
+    keeping: bool,
+}
+
+impl<'a> RowCursor<'a> {
+    fn new(chunk: StoredChunk<'a>) -> Self {
+        RowCursor {
+            rows: chunk.rows,
+            begun: 0,
+            deleted: chunk.deleted,
+            keeping: true,
+        }
+    }
+
+    /// Which entries of the next page belong to rows that are kept.
+    fn advance(&mut self, entries: usize, rep: Option<&[u16]>) -> Result<KeepRuns, DecodeError> {
+        let Some(rep) = rep else {
+            return self.advance_flat(entries);
+        };
+        let mut keep = KeepRuns::new();
+        for level in rep {
+            if *level == 0 {
+                let row = self.begun;
+                self.begun += 1;
+                self.keeping = match self.deleted.split_first() {
+                    Some((first, rest)) if u64::from(*first) == row => {
+                        self.deleted = rest;
+                        false
+                    }
+                    _ => true,
+                };
+            } else if self.begun == 0 {
+                return Err(DecodeError::corrupt(WHAT, "starts in the middle of a row"));
+            }
+            keep.push(self.keeping, 1);
+        }
+        Ok(keep)
+    }
+
+    fn advance_flat(&mut self, entries: usize) -> Result<KeepRuns, DecodeError> {
+        let start = self.begun;
+        self.begun += entries as u64;
+        let split = self
+            .deleted
+            .partition_point(|row| u64::from(*row) < self.begun);
+        let (here, rest) = self
+            .deleted
+            .split_at_checked(split)
+            .unwrap_or((self.deleted, &[]));
+        self.deleted = rest;
+        // Each is at least `start`, and less than `entries` past it.
+        let here = here.iter().map(|row| (u64::from(*row) - start) as usize);
+        Ok(KeepRuns::without(entries, here))
+    }
+
+    fn finish(&self) -> Result<(), DecodeError> {
+        if self.begun == self.rows {
+            return Ok(());
+        }
+        let reason = format!("holds {} rows, its row group {}", self.begun, self.rows);
+        Err(DecodeError::corrupt(WHAT, reason))
+    }
+}
+
+/// Where a missing leaf's parents stand in a row group, by the levels of its guide's chunk.
+pub fn parents(
+    chunk: StoredChunk<'_>,
+    guide: &Guide,
+    counters: &Counters,
+) -> Result<Vec<Parent>, DecodeError> {
+    let mut out = Vec::new();
+    let mut rows = RowCursor::new(chunk);
+    each_data_page(chunk, counters, |_, parts, _| {
+        let levels = Levels::of(parts)?;
+        let keep = rows.advance(parts.definition.count, levels.rep.as_deref())?;
+        for (index, kept) in keep.iter().enumerate() {
+            let level = |levels: &Option<Vec<u16>>, all: u16| {
+                levels
+                    .as_ref()
+                    .map_or(all, |l| l.get(index).copied().unwrap_or(0))
+            };
+            let (rep, def) = (level(&levels.rep, 0), level(&levels.def, chunk.max_def));
+            if kept && rep <= guide.parent_rep {
+                let present = def >= guide.parent_def;
+                let absent = guide.def_map.get(usize::from(def)).copied().unwrap_or(0);
+                out.push(Parent {
+                    rep,
+                    def: absent,
+                    present,
+                });
+            }
+        }
+        Ok(())
+    })?;
+    rows.finish()?;
+    Ok(out)
+}
+
+/// The kept values of a flat column of 64-bit integers.
+pub fn longs(chunk: StoredChunk<'_>, counters: &Counters) -> Result<Vec<Option<i64>>, DecodeError> {
+    let mut out = Vec::new();
+    let mut rows = RowCursor::new(chunk);
+    each_data_page(chunk, counters, |page, parts, dictionary| {
+        let levels = Levels::of(parts)?;
+        let keep = rows.advance(parts.definition.count, levels.rep.as_deref())?;
+        let value_keep = levels.value_keep(chunk, &keep);
+        let (encoding, values) = filter_values(
+            page.encoding(),
+            chunk.physical,
+            parts.values,
+            &value_keep,
+            Conversion::None,
+        )?;
+        let mut longs =
+            values::longs(encoding, &values, dictionary, value_keep.kept())?.into_iter();
+        for run in keep.runs() {
+            for index in run.clone() {
+                let present = levels
+                    .def
+                    .as_ref()
+                    .is_none_or(|def| def.get(index).copied() == Some(chunk.max_def));
+                out.push(if present { longs.next() } else { None });
+            }
+        }
+        Ok(())
+    })?;
+    rows.finish()?;
+    Ok(out)
+}
+
+/// Gives each data page, split, with the dictionary's PLAIN values.
+fn each_data_page(
+    chunk: StoredChunk<'_>,
+    counters: &Counters,
+    mut each: impl FnMut(&RawPage<'_>, &PageParts<'_>, &[u8]) -> Result<(), DecodeError>,
+) -> Result<(), DecodeError> {
+    let mut dictionary = Vec::new();
+    let mut pages = PageReader::new(chunk.bytes, chunk.codec, chunk.values);
+    while let Some(page) = pages.next_page()? {
+        let body = page.decompress()?;
+        if page.is_dictionary() {
+            dictionary = body.into_owned();
+        } else {
+            counters.pages_decoded.add(1);
+            let parts = page.split(&body, chunk.max_rep, chunk.max_def)?;
+            each(&page, &parts, &dictionary)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,435 @@
+//! Keys of equality deletes, and sets of them.
+//!
+//! A key is one value for each equality column, in the type that column has now. Values are compared as Iceberg Java
+//! does: null equals null, NaN equals NaN, and `-0.0` differs from `+0.0`. So a key can be compared as bytes once each
+//! value has one form: integers, dates and times as 64 bits, floats as their bits with NaN made canonical, decimals as
+//! 128 bits, all else as itself.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use parquet::data_type::ByteArray;
+
+use crate::iceberg::types::PrimitiveType;
+use crate::iceberg::value::Value;
+use crate::rows::parquet_reader::{Batch, Values};
+
+const MICROS_PER_DAY: i64 = 86_400_000_000;
+const NANOS_PER_DAY: i64 = MICROS_PER_DAY * 1000;
+
+/// One value of a key.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    Null,
+    Word(i64),
+    Wide(i128),
+    Bytes(ByteArray),
+}
+
+impl Cell {
+    /// A constant that stands in for a column, already in the column's type. `None` for what no key column can hold.
+    pub fn of(value: Option<&Value>) -> Option<Cell> {
+        Some(match value {
+            None => Cell::Null,
+            Some(Value::Boolean(v)) => Cell::Word(i64::from(*v)),
+            Some(Value::Int(v) | Value::Date(v)) => Cell::Word(i64::from(*v)),
+            Some(Value::Long(v) | Value::Time(v) | Value::Timestamp(v) | Value::TimestampNs(v)) => {
+                Cell::Word(*v)
+            }
+            Some(Value::Float(bits)) => Cell::Word(float_word(f32::from_bits(*bits))),
+            Some(Value::Double(bits)) => Cell::Word(double_word(f64::from_bits(*bits))),
+            Some(Value::Decimal(v)) => Cell::Wide(*v),
+            Some(Value::String(v)) => Cell::Bytes(ByteArray::from(v.as_bytes().to_vec())),
+            Some(Value::Uuid(v)) => Cell::Bytes(ByteArray::from(v.to_vec())),
+            Some(Value::Binary(v)) => Cell::Bytes(ByteArray::from(v.clone())),
+            Some(Value::Struct(_) | Value::List(_) | Value::Map(_)) => return None,
+        })
+    }
+}
+
+fn float_word(value: f32) -> i64 {
+    i64::from(if value.is_nan() { f32::NAN } else { value }.to_bits())
+}
+
+fn double_word(value: f64) -> i64 {
+    (if value.is_nan() { f64::NAN } else { value })
+        .to_bits()
+        .cast_signed()
+}
+
+/// One column of the keys of some rows.
+#[derive(Debug)]
+pub enum KeyColumn {
+    /// The same in each row.
+    Constant(Cell),
+    /// By row.
+    Rows {
+        /// `None`: no row is null.
+        present: Option<Vec<bool>>,
+        cells: Cells,
+    },
+}
+
+/// Values by row; where a row is null, any value.
+#[derive(Debug)]
+pub enum Cells {
+    Words(Vec<i64>),
+    Wides(Vec<i128>),
+    Bytes(Vec<ByteArray>),
+}
+
+impl KeyColumn {
+    /// The rows of a batch, as values of `ty`, to which the stored type can be promoted. The error says what cannot be.
+    pub fn decode(batch: Batch<'_>, ty: &PrimitiveType) -> Result<KeyColumn, String> {
+        use PrimitiveType as T;
+        let present = (!batch.is_dense()).then(|| batch.presence().collect::<Vec<bool>>());
+        let present_ref = present.as_deref();
+        let unreadable = || format!("its values cannot be read as {ty:?}");
+        let cells = match (ty, batch.values) {
+            (T::Timestamp, Values::Int32(days)) => words(present_ref, days, |v| {
+                i64::from(v).checked_mul(MICROS_PER_DAY)
+            }),
+            (T::TimestampNs, Values::Int32(days)) => words(present_ref, days, |v| {
+                i64::from(v).checked_mul(NANOS_PER_DAY)
+            }),
+            (T::Decimal { .. }, Values::Int32(v)) => wides(present_ref, v, |v| Some(i128::from(v))),
+            (T::Decimal { .. }, Values::Int64(v)) => wides(present_ref, v, |v| Some(i128::from(v))),
+            (T::Decimal { .. }, Values::Fixed(v)) => {
+                wides(present_ref, v, |v| big_endian(v.data()))
+            }
+            (T::Double, Values::Float(v)) => {
+                words(present_ref, v, |v| Some(double_word(f64::from(v))))
+            }
+            (_, Values::Boolean(v)) => words(present_ref, v, |v| Some(i64::from(v))),
+            (_, Values::Int32(v)) => words(present_ref, v, |v| Some(i64::from(v))),
+            (_, Values::Int64(v)) => match present_ref {
+                None => Some(Cells::Words(v)),
+                Some(_) => words(present_ref, v, Some),
+            },
+            (_, Values::Float(v)) => words(present_ref, v, |v| Some(float_word(v))),
+            (_, Values::Double(v)) => words(present_ref, v, |v| Some(double_word(v))),
+            (_, Values::ByteArray(v)) => {
+                expand(present_ref, v, ByteArray::default(), Some).map(Cells::Bytes)
+            }
+            (_, Values::Fixed(v)) => {
+                expand(present_ref, v, ByteArray::default(), |v| Some(v.into())).map(Cells::Bytes)
+            }
+        };
+        Ok(KeyColumn::Rows {
+            present,
+            cells: cells.ok_or_else(unreadable)?,
+        })
+    }
+
+    fn is_null(&self, row: usize) -> bool {
+        match self {
+            KeyColumn::Constant(cell) => *cell == Cell::Null,
+            KeyColumn::Rows {
+                present: Some(present),
+                ..
+            } => present.get(row) != Some(&true),
+            KeyColumn::Rows { present: None, .. } => false,
+        }
+    }
+
+    /// Appends the row's value: a byte that tells null from present, then the value, of a width that its type fixes or
+    /// its length says.
+    fn pack(&self, row: usize, key: &mut Vec<u8>) {
+        if self.is_null(row) {
+            key.push(0);
+            return;
+        }
+        key.push(1);
+        match self {
+            KeyColumn::Constant(Cell::Null) => {}
+            KeyColumn::Constant(Cell::Word(v)) => key.extend(v.to_le_bytes()),
+            KeyColumn::Constant(Cell::Wide(v)) => key.extend(v.to_le_bytes()),
+            KeyColumn::Constant(Cell::Bytes(v)) => pack_bytes(v, key),
+            KeyColumn::Rows {
+                cells: Cells::Words(v),
+                ..
+            } => key.extend(v.get(row).copied().unwrap_or(0).to_le_bytes()),
+            KeyColumn::Rows {
+                cells: Cells::Wides(v),
+                ..
+            } => key.extend(v.get(row).copied().unwrap_or(0).to_le_bytes()),
+            KeyColumn::Rows {
+                cells: Cells::Bytes(v),
+                ..
+            } => {
+                if let Some(v) = v.get(row) {
+                    pack_bytes(v, key);
+                }
+            }
+        }
+    }
+}
+
+fn pack_bytes(value: &ByteArray, key: &mut Vec<u8>) {
+    key.extend(value.len().to_le_bytes());
+    key.extend(value.data());
+}
+
+/// Spreads values over the rows that have one. `None` where a value cannot be converted, or one is missing.
+fn expand<T, U: Clone>(
+    present: Option<&[bool]>,
+    values: Vec<T>,
+    placeholder: U,
+    mut convert: impl FnMut(T) -> Option<U>,
+) -> Option<Vec<U>> {
+    let mut values = values.into_iter();
+    match present {
+        None => values.map(convert).collect(),
+        Some(present) => present
+            .iter()
+            .map(|present| {
+                if *present {
+                    convert(values.next()?)
+                } else {
+                    Some(placeholder.clone())
+                }
+            })
+            .collect(),
+    }
+}
+
+fn words<T>(
+    present: Option<&[bool]>,
+    values: Vec<T>,
+    convert: impl FnMut(T) -> Option<i64>,
+) -> Option<Cells> {
+    expand(present, values, 0, convert).map(Cells::Words)
+}
+
+fn wides<T>(
+    present: Option<&[bool]>,
+    values: Vec<T>,
+    convert: impl FnMut(T) -> Option<i128>,
+) -> Option<Cells> {
+    expand(present, values, 0, convert).map(Cells::Wides)
+}
+
+/// A two's-complement big-endian integer of at most 16 bytes.
+fn big_endian(bytes: &[u8]) -> Option<i128> {
+    let negative = bytes.first()? & 0x80 != 0;
+    let mut wide = [if negative { 0xFF } else { 0 }; 16];
+    let start = wide.len().checked_sub(bytes.len())?;
+    wide.get_mut(start..)?.copy_from_slice(bytes);
+    Some(i128::from_be_bytes(wide))
+}
+
+/// A set of keys of one set of columns.
+#[derive(Clone, Debug)]
+pub enum KeySet {
+    /// Keys of one column whose values are words, the common case.
+    Words {
+        words: HashSet<i64, FastHash>,
+        null: bool,
+        min: i64,
+        max: i64,
+    },
+    /// All other keys, packed.
+    Packed(HashSet<Box<[u8]>, FastHash>),
+}
+
+type FastHash = BuildHasherDefault<KeyHasher>;
+
+impl KeySet {
+    /// An empty set of keys of these columns.
+    pub fn new(columns: &[&PrimitiveType]) -> KeySet {
+        use PrimitiveType as T;
+        let word = |ty: &PrimitiveType| {
+            !matches!(
+                ty,
+                T::Decimal { .. } | T::String | T::Uuid | T::Fixed(_) | T::Binary
+            )
+        };
+        match columns {
+            [only] if word(only) => KeySet::Words {
+                words: HashSet::default(),
+                null: false,
+                min: i64::MAX,
+                max: i64::MIN,
+            },
+            _ => KeySet::Packed(HashSet::default()),
+        }
+    }
+
+    /// Adds the keys of `rows` rows.
+    pub fn insert(&mut self, columns: &[KeyColumn], rows: usize) {
+        match self {
+            KeySet::Words {
+                words,
+                null,
+                min,
+                max,
+            } => {
+                for_each_word(columns, rows, |_, word| match word {
+                    Some(word) => {
+                        words.insert(word);
+                        *min = word.min(*min);
+                        *max = word.max(*max);
+                    }
+                    None => *null = true,
+                });
+            }
+            KeySet::Packed(keys) => for_each_packed(columns, rows, |_, key| {
+                if !keys.contains(key) {
+                    keys.insert(key.into());
+                }
+            }),
+        }
+    }
+
+    /// Calls `found` with each of `rows` rows whose key is in the set, in order.
+    pub fn find(&self, columns: &[KeyColumn], rows: usize, mut found: impl FnMut(usize)) {
+        match self {
+            KeySet::Words {
+                words,
+                null,
+                min,
+                max,
+            } => for_each_word(columns, rows, |row, word| {
+                let is_deleted = match word {
+                    Some(word) => (*min..=*max).contains(&word) && words.contains(&word),
+                    None => *null,
+                };
+                if is_deleted {
+                    found(row);
+                }
+            }),
+            KeySet::Packed(keys) => for_each_packed(columns, rows, |row, key| {
+                if keys.contains(key) {
+                    found(row);
+                }
+            }),
+        }
+    }
+
+    /// Adds the keys of another set of the same columns.
+    pub fn merge(&mut self, other: &KeySet) {
+        match (self, other) {
+            (
+                KeySet::Words {
+                    words,
+                    null,
+                    min,
+                    max,
+                },
+                KeySet::Words {
+                    words: more,
+                    null: other_null,
+                    min: other_min,
+                    max: other_max,
+                },
+            ) => {
+                words.extend(more);
+                *null |= other_null;
+                *min = (*min).min(*other_min);
+                *max = (*max).max(*other_max);
+            }
+            (KeySet::Packed(keys), KeySet::Packed(more)) => keys.extend(more.iter().cloned()),
+            // Sets of the same columns are of the same kind.
+            (KeySet::Words { .. }, KeySet::Packed(_))
+            | (KeySet::Packed(_), KeySet::Words { .. }) => {
+                debug_assert!(false, "sets of different columns merged");
+            }
+        }
+    }
+
+    /// Bytes taken in memory, about.
+    pub fn weight(&self) -> usize {
+        match self {
+            KeySet::Words { words, .. } => words.capacity() * 9,
+            KeySet::Packed(keys) => {
+                keys.capacity() * 17 + keys.iter().map(|key| key.len() + 16).sum::<usize>()
+            }
+        }
+    }
+}
+
+fn for_each_word(columns: &[KeyColumn], rows: usize, mut each: impl FnMut(usize, Option<i64>)) {
+    match columns {
+        [
+            KeyColumn::Rows {
+                present: None,
+                cells: Cells::Words(words),
+            },
+        ] => {
+            for (row, word) in words.iter().enumerate() {
+                each(row, Some(*word));
+            }
+        }
+        [
+            KeyColumn::Rows {
+                present: Some(present),
+                cells: Cells::Words(words),
+            },
+        ] => {
+            for (row, (present, word)) in present.iter().zip(words).enumerate() {
+                each(row, present.then_some(*word));
+            }
+        }
+        [KeyColumn::Constant(cell)] => {
+            let word = if let Cell::Word(word) = cell {
+                Some(*word)
+            } else {
+                None
+            };
+            (0..rows).for_each(|row| each(row, word));
+        }
+        _ => debug_assert!(false, "not a single column of words"),
+    }
+}
+
+fn for_each_packed(columns: &[KeyColumn], rows: usize, mut each: impl FnMut(usize, &[u8])) {
+    let mut key = Vec::new();
+    for row in 0..rows {
+        key.clear();
+        for column in columns {
+            column.pack(row, &mut key);
+        }
+        each(row, &key);
+    }
+}
+
+/// Multiplies and folds eight bytes at a time: enough for keys that nobody chooses against it, and several times as
+/// fast as the standard library's hash.
+#[derive(Default)]
+pub struct KeyHasher(u64);
+
+impl KeyHasher {
+    fn mix(&mut self, word: u64) {
+        const MULTIPLIER: u128 = 0x9E37_79B9_7F4A_7C15;
+        let product =
+            u128::from(self.0.rotate_left(23) ^ word ^ 0x2545_F491_4F6C_DD1D) * MULTIPLIER;
+        let [low, high] = [product, product >> 64].map(|half| half & u128::from(u64::MAX));
+        self.0 = u64::try_from(low ^ high).unwrap_or(0);
+    }
+}
+
+impl Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks::<8>();
+        for word in words {
+            self.mix(u64::from_le_bytes(*word));
+        }
+        let mut last = [0; 8];
+        for (to, from) in last.iter_mut().zip(rest) {
+            *to = *from;
+        }
+        self.mix(u64::from_le_bytes(last));
+    }
+
+    fn write_i64(&mut self, word: i64) {
+        self.mix(word.cast_unsigned());
+    }
+
+    fn write_usize(&mut self, word: usize) {
+        self.mix(u64::try_from(word).unwrap_or(u64::MAX));
+    }
+}

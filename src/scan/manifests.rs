@@ -1,0 +1,149 @@
+//! Reads a snapshot's manifest list and manifests.
+
+use std::sync::Arc;
+
+use crate::cache::{Cache, CacheKey};
+use crate::iceberg::FormatError;
+use crate::iceberg::manifest::{
+    DataFile, ManifestContent, ManifestEntry, ManifestFile, parse_manifest, parse_manifest_list,
+};
+use crate::iceberg::metadata::{Snapshot, SnapshotManifests, TableMetadata};
+use crate::parallel::in_parallel;
+use crate::storage::Storage;
+
+use super::ScanError;
+
+/// Bytes. Manifests are 8 MiB by default and a list names some thousands of them; neither comes near this.
+const MAX_FILE: u64 = 1 << 30;
+
+/// A manifest's live entries.
+#[derive(Debug)]
+pub struct Manifest {
+    pub content: ManifestContent,
+    pub entries: Arc<Vec<ManifestEntry>>,
+}
+
+/// Reads all manifests of a snapshot that may hold live files, in the order of the manifest list.
+pub fn read_all(
+    metadata: &TableMetadata,
+    snapshot: &Snapshot,
+    storage: &Storage,
+    cache: &Cache,
+) -> Result<Vec<Manifest>, ScanError> {
+    let mut manifests = match &snapshot.manifests {
+        SnapshotManifests::List(path) => {
+            if snapshot.key_id.is_some() {
+                return Err(ScanError::unsupported(path, "an encrypted manifest list"));
+            }
+            read_list(path, storage)?
+        }
+        SnapshotManifests::Inline(paths) => paths
+            .iter()
+            .map(|path| ManifestFile::inline(path, snapshot))
+            .collect(),
+    };
+    manifests.retain(|manifest| !is_surely_empty(manifest));
+    if let Some(encrypted) = manifests.iter().find(|manifest| manifest.key_metadata) {
+        return Err(ScanError::unsupported(
+            &encrypted.path,
+            "an encrypted manifest",
+        ));
+    }
+
+    let read = |manifest: &ManifestFile| {
+        let entries = read_manifest(metadata, manifest, storage, cache)?;
+        Ok(Manifest {
+            content: manifest.content,
+            entries,
+        })
+    };
+    in_parallel(&manifests, read).into_iter().collect()
+}
+
+/// A count that is unknown says nothing.
+fn is_surely_empty(manifest: &ManifestFile) -> bool {
+    manifest.added_files_count == Some(0) && manifest.existing_files_count == Some(0)
+}
+
+fn read_list(path: &str, storage: &Storage) -> Result<Vec<ManifestFile>, ScanError> {
+    let bytes = storage.read_file_limited(path, MAX_FILE)?;
+    let list = parse_manifest_list(&bytes).map_err(|source| format_error(path, source))?;
+    storage.counters().manifest_lists_read.add(1);
+    Ok(list)
+}
+
+/// What a manifest's entries inherit is part of what is kept: snapshots may share a manifest and yet differ in the row
+/// ids that their lists give it.
+fn read_manifest(
+    metadata: &TableMetadata,
+    manifest: &ManifestFile,
+    storage: &Storage,
+    cache: &Cache,
+) -> Result<Arc<Vec<ManifestEntry>>, ScanError> {
+    let path = &manifest.path;
+    let file = storage.open(path)?;
+    let types = metadata
+        .partition_specs
+        .get(&manifest.spec_id)
+        .map(|spec| metadata.partition_type(spec));
+    let inherited = (
+        manifest.spec_id,
+        manifest.sequence_number,
+        manifest.added_snapshot_id,
+        manifest.first_row_id,
+        metadata.format_version,
+        types,
+    );
+    let key = CacheKey {
+        kind: "manifest",
+        id: format!("{:?} {inherited:?}", file.identity()),
+    };
+    cache.get_or_make(key, || {
+        if file.len() > MAX_FILE {
+            return Err(ScanError::corrupt(
+                path,
+                format!("a manifest of {} bytes", file.len()),
+            ));
+        }
+        let bytes = file.read_range(0, file.len())?;
+        let entries = parse_manifest(&bytes, manifest, metadata)
+            .map_err(|source| format_error(path, source))?;
+        storage.counters().manifests_read.add(1);
+        let weight = entries.iter().map(weight).sum();
+        Ok((entries, weight))
+    })
+}
+
+fn format_error(path: &str, source: FormatError) -> ScanError {
+    ScanError::Format {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// Bytes an entry takes in memory, about.
+fn weight(entry: &ManifestEntry) -> usize {
+    let DataFile {
+        path,
+        lower_bounds,
+        upper_bounds,
+        null_value_counts,
+        equality_ids,
+        referenced_data_file,
+        ..
+    } = &entry.file;
+    let bounds = lower_bounds
+        .iter()
+        .chain(upper_bounds)
+        .map(|(_, bytes)| bytes.len() + 24)
+        .sum::<usize>();
+    size_of::<ManifestEntry>()
+        + path.len()
+        + bounds
+        + null_value_counts.len() * 16
+        + equality_ids.len() * 4
+        + referenced_data_file.as_ref().map_or(0, String::len)
+}
+
+#[cfg(test)]
+mod tests;

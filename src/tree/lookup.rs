@@ -1,0 +1,145 @@
+//! From a directory and a name to the node of that name.
+
+use std::sync::Arc;
+
+use crate::catalog::TableIdent;
+use crate::iceberg::metadata::RefKind;
+
+use super::faults::{ErrorKind, TreeError};
+use super::node::{self, DaemonNode, Node, TableNode, ViewId, ViewNode};
+use super::table::TableState;
+use super::{DAEMON_DIRECTORY, Result, Tree, names, not_a_directory, times};
+
+impl Tree {
+    pub(super) fn find(&self, parent: &Node, name: &str) -> Result<Node> {
+        if *parent == self.root && name == DAEMON_DIRECTORY {
+            return Ok(Node::Daemon(DaemonNode::Directory));
+        }
+        let found = match parent {
+            Node::Namespace(namespace) => self.find_in_namespace(namespace, name)?,
+            Node::Table(ident, place) => self
+                .find_in_table(ident, place, name)?
+                .map(|place| Node::Table(Arc::clone(ident), place)),
+            Node::Daemon(DaemonNode::Directory) => {
+                let file = DaemonNode::FILES.iter().find(|(file, _)| *file == name);
+                file.map(|(_, node)| Node::Daemon(*node))
+            }
+            Node::Daemon(_) => return Err(not_a_directory()),
+        };
+        found.ok_or_else(TreeError::not_found)
+    }
+
+    fn find_in_namespace(&self, namespace: &Arc<[String]>, name: &str) -> Result<Option<Node>> {
+        let (listing, _) = self.listing(namespace)?;
+        if let Some(name) = find_name(name, &listing.tables)? {
+            let ident = TableIdent {
+                namespace: namespace.to_vec(),
+                name,
+            };
+            return Ok(Some(Node::Table(Arc::new(ident), TableNode::Root)));
+        }
+        let below = find_name(name, &listing.namespaces)?;
+        Ok(below.map(|name| Node::Namespace(namespace.iter().cloned().chain([name]).collect())))
+    }
+
+    fn find_in_table(
+        &self,
+        ident: &Arc<TableIdent>,
+        place: &TableNode,
+        name: &str,
+    ) -> Result<Option<TableNode>> {
+        Ok(match place {
+            TableNode::Root => match name {
+                "at" => Some(TableNode::At),
+                "branches" => Some(TableNode::Branches),
+                "current" => Some(TableNode::Current),
+                "metadata" => Some(TableNode::Metadata),
+                "snapshots" => Some(TableNode::Snapshots),
+                "tags" => Some(TableNode::Tags),
+                _ => None,
+            },
+            TableNode::Branches => self
+                .find_ref(ident, RefKind::Branch, name)?
+                .map(TableNode::Branch),
+            TableNode::Tags => self
+                .find_ref(ident, RefKind::Tag, name)?
+                .map(TableNode::Tag),
+            TableNode::Snapshots => {
+                let (state, _) = self.kept(ident)?;
+                view_id(&state, name)?.map(|id| TableNode::View(id, ViewNode::Root))
+            }
+            TableNode::At => times::parse(name).map(|_| TableNode::Time(Arc::from(name))),
+            TableNode::Metadata => (name == "table.json").then_some(TableNode::TableJson),
+            TableNode::View(id, ViewNode::Root) => match name {
+                "parts" => Some(ViewNode::Parts),
+                "schema.json" => Some(ViewNode::SchemaJson),
+                "snapshot.json" => Some(ViewNode::SnapshotJson),
+                name => (name == node::whole_name(ident)).then_some(ViewNode::Whole),
+            }
+            .map(|node| TableNode::View(*id, node)),
+            TableNode::View(id, ViewNode::Parts) => {
+                let known = self.view(ident, *id)?.parts()?.holds(name);
+                known.then(|| TableNode::View(*id, ViewNode::Part(Arc::from(name))))
+            }
+            TableNode::Current
+            | TableNode::Branch(_)
+            | TableNode::Tag(_)
+            | TableNode::Time(_)
+            | TableNode::TableJson
+            | TableNode::View(..) => return Err(not_a_directory()),
+        })
+    }
+
+    fn find_ref(
+        &self,
+        ident: &Arc<TableIdent>,
+        kind: RefKind,
+        name: &str,
+    ) -> Result<Option<Arc<str>>> {
+        let (state, _) = self.state(ident)?;
+        let found = names::find(name.as_bytes(), state.refs(kind).into_keys());
+        found.map(|found| found.map(Arc::from)).map_err(ambiguous)
+    }
+}
+
+fn find_name(name: &str, names: &[String]) -> Result<Option<String>> {
+    let found = names::find(name.as_bytes(), names.iter().map(String::as_str));
+    found
+        .map(|found| found.map(str::to_owned))
+        .map_err(ambiguous)
+}
+
+fn ambiguous(_: names::Ambiguous) -> TreeError {
+    TreeError::new(
+        ErrorKind::Io,
+        "two names look the same once cut to 255 bytes",
+    )
+}
+
+/// The view that a name in `snapshots/` names, where the table has it.
+fn view_id(state: &TableState, name: &str) -> Result<Option<ViewId>> {
+    let Some((snapshot, schema)) = node::parse_view_name(name) else {
+        return Ok(None);
+    };
+    let found = match snapshot {
+        Some(id) => match state.metadata.snapshots.get(&id) {
+            Some(snapshot) => Some(&**snapshot),
+            None => return Ok(None),
+        },
+        None if state.metadata.current_snapshot_id.is_some() => return Ok(None),
+        None => None,
+    };
+    let own = state.schema_of(found);
+    if schema.is_some_and(|schema| !state.metadata.schemas.contains_key(&schema)) {
+        return Ok(None);
+    }
+    // A snapshot of a schema that is not there is broken, and not merely absent.
+    let read_with = state.schema(schema.unwrap_or(own))?.id;
+    Ok(Some(ViewId {
+        incarnation: state.incarnation,
+        name_mapping: state.name_mapping,
+        snapshot,
+        schema: read_with,
+        schema_named: schema.is_some(),
+    }))
+}

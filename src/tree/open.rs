@@ -1,0 +1,145 @@
+//! Open files. What an open file shows stays as it was when it was opened.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::parquet::ParquetFile;
+
+use super::faults::{ErrorKind, TreeError};
+use super::load;
+use super::node::{DaemonNode, Incarnation, Node, TableNode, ViewNode};
+use super::table::Table;
+use super::view::ViewDirectory;
+use super::{Result, Tree, length};
+
+/// A file of the tree, opened.
+#[derive(Debug)]
+pub struct OpenFile {
+    node: Node,
+    content: Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    /// Made when the file was opened.
+    Text { text: Bytes, changing: bool },
+    /// Made as it is read.
+    Parquet {
+        file: Arc<ParquetFile>,
+        /// Keeps the view, so that files of it that are opened later share what it has read.
+        _view: Arc<ViewDirectory>,
+        table: Arc<Table>,
+        incarnation: Incarnation,
+    },
+}
+
+/// How the kernel should treat an open file's pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caching {
+    /// The same bytes whenever it is opened.
+    Immutable,
+    /// Other bytes at each opening.
+    None,
+    /// A virtual Parquet file: immutable, and read column by column, which readahead would spoil.
+    Parquet,
+}
+
+impl OpenFile {
+    /// How its pages may be cached.
+    pub fn caching(&self) -> Caching {
+        match self.content {
+            Content::Text { changing: true, .. } => Caching::None,
+            Content::Text {
+                changing: false, ..
+            } => Caching::Immutable,
+            Content::Parquet { .. } => Caching::Parquet,
+        }
+    }
+
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        match &self.content {
+            Content::Text { text, .. } => {
+                let start = usize::try_from(offset)
+                    .unwrap_or(usize::MAX)
+                    .min(text.len());
+                let len = buffer.len().min(text.len() - start);
+                let from = text.get(start..start + len).unwrap_or_default();
+                buffer
+                    .iter_mut()
+                    .zip(from)
+                    .for_each(|(to, byte)| *to = *byte);
+                Ok(len)
+            }
+            Content::Parquet {
+                file,
+                table,
+                incarnation,
+                ..
+            } => {
+                if !table.is(*incarnation) {
+                    let message = "the table is gone, or another has come to its place";
+                    return Err(TreeError::new(ErrorKind::Stale, message));
+                }
+                file.read_at(offset, buffer)
+                    .map_err(|e| load::parquet_error(&e))
+            }
+        }
+    }
+}
+
+impl Tree {
+    /// Opens a file.
+    pub fn open(&self, node: &Node) -> Result<OpenFile> {
+        let content = self.noted(|| self.path(node), self.content(node))?;
+        Ok(OpenFile {
+            node: node.clone(),
+            content,
+        })
+    }
+
+    /// Fills `buffer` from an open file at `offset`; gives fewer bytes only at the file's end.
+    pub fn read(&self, file: &OpenFile, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.noted(|| self.path(&file.node), file.read(offset, buffer))
+    }
+
+    fn content(&self, node: &Node) -> Result<Content> {
+        let is_directory = || Err(TreeError::new(ErrorKind::IsDirectory, "is a directory"));
+        let text = |text: &str, changing| Content::Text {
+            text: Bytes::copy_from_slice(text.as_bytes()),
+            changing,
+        };
+        Ok(match node {
+            Node::Namespace(_) | Node::Daemon(DaemonNode::Directory) => return is_directory(),
+            Node::Daemon(document) => text(&self.daemon_text(*document), true),
+            Node::Table(ident, TableNode::TableJson) => {
+                let (state, _) = self.state(ident)?;
+                let text = load::metadata_text(&self.source, &state.pointer.metadata)?;
+                if length(text.len()) != state.json_len {
+                    return Err(state.broken("it has changed since it was read"));
+                }
+                Content::Text {
+                    text,
+                    changing: true,
+                }
+            }
+            Node::Table(ident, TableNode::View(id, place)) => {
+                let view = self.view(ident, *id)?;
+                let file = match place {
+                    ViewNode::Root | ViewNode::Parts => return is_directory(),
+                    ViewNode::SchemaJson => return Ok(text(view.schema_json(), false)),
+                    ViewNode::SnapshotJson => return Ok(text(&view.snapshot_json(), false)),
+                    ViewNode::Part(name) => view.part(name)?,
+                    ViewNode::Whole => view.whole()?,
+                };
+                Content::Parquet {
+                    file,
+                    _view: view,
+                    table: self.table(ident),
+                    incarnation: id.incarnation,
+                }
+            }
+            Node::Table(..) => return is_directory(),
+        })
+    }
+}

@@ -1,0 +1,195 @@
+//! Data through a mount: open files and commits, replaced tables, missing files, and what looking around costs. Needs
+//! `/dev/fuse`; without it each test says so and passes.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+#[path = "builder/mod.rs"]
+mod builder;
+
+use std::fs;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use builder::open::Opened;
+use builder::{Commit, Data, TableBuilder};
+use serde_json::json;
+
+const EIO: i32 = 5;
+const ESTALE: i32 = 116;
+
+/// The mount of a table's directory; `None`, with a word on stderr, where this machine has no FUSE.
+fn mount(table: &TableBuilder) -> Option<(Opened, PathBuf)> {
+    if !Path::new("/dev/fuse").exists() {
+        eprintln!("SKIPPED: no /dev/fuse on this machine, nothing was tested");
+        return None;
+    }
+    let opened = Opened::mount(&table.root(), &[]);
+    let mountpoint = opened
+        .mountpoint()
+        .unwrap_or_else(|| panic!("{}", opened.errors()));
+    Some((opened, mountpoint))
+}
+
+/// A table with rows 1 to 3 in one file, the second deleted.
+fn table() -> TableBuilder {
+    let mut table = TableBuilder::new(2, "1 id: long, 2 name: string");
+    let data = table.data(json!([[1, "a"], [2, "b"], [3, "c"]]));
+    let deletes = table.position_deletes(&[(&data.path, 1)]);
+    table.commit(Commit::of([data, deletes]));
+    table.save();
+    table
+}
+
+fn walk(directory: &Path, visit: &mut impl FnMut(&Path, &fs::Metadata)) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let metadata = fs::symlink_metadata(&path).unwrap();
+        visit(&path, &metadata);
+        if metadata.is_dir() {
+            walk(&path, visit);
+        }
+    }
+}
+
+#[test]
+fn an_open_file_goes_on_unchanged_through_a_commit() {
+    let mut table = table();
+    let Some((opened, mountpoint)) = mount(&table) else {
+        return;
+    };
+    let before = opened.read("current/t.parquet").unwrap();
+    let open = fs::File::open(mountpoint.join("current/t.parquet")).unwrap();
+    let more = table.data(json!([[4, "d"]]));
+    table.commit(Commit::of([more]));
+    table.save();
+    assert_eq!(
+        opened
+            .rows("current/t.parquet")
+            .unwrap()
+            .as_array()
+            .unwrap()
+            .len(),
+        3
+    );
+    let mut after = vec![0; before.len()];
+    open.read_exact_at(&mut after, 0).unwrap();
+    assert!(before == after);
+    drop(open);
+}
+
+#[test]
+fn rule_06_files_of_a_table_that_was_replaced_answer_an_error() {
+    let mut table = table();
+    let Some((_opened, mountpoint)) = mount(&table) else {
+        return;
+    };
+    let open = fs::File::open(mountpoint.join("current/t.parquet")).unwrap();
+    table.save_with(|metadata| {
+        metadata["table-uuid"] = json!("00000000-0000-4000-8000-000000000001")
+    });
+    fs::read_link(mountpoint.join("current")).unwrap();
+    let error = open.read_at(&mut [0; 16], 0).unwrap_err().raw_os_error();
+    assert!(matches!(error, Some(EIO | ESTALE)), "{error:?}");
+}
+
+#[test]
+fn a_missing_data_file_spoils_what_depends_on_it_and_no_more() {
+    let mut table = TableBuilder::new(2, "1 id: long");
+    let kept = table.write(Data::rows(json!([[1]])).named("data/kept.parquet"));
+    let lost = table.write(Data::rows(json!([[2]])).named("data/lost.parquet"));
+    fs::remove_file(table.local(&lost.path)).unwrap();
+    table.commit(Commit::of([kept, lost]));
+    table.save();
+    let Some((opened, _)) = mount(&table) else {
+        return;
+    };
+    assert_eq!(
+        opened.list("current/parts").unwrap(),
+        ["kept.parquet", "lost.parquet"]
+    );
+    assert_eq!(
+        opened.rows("current/parts/kept.parquet").unwrap(),
+        json!([[1]])
+    );
+    assert_eq!(opened.read("current/parts/lost.parquet"), Err(EIO));
+    assert_eq!(opened.read("current/t.parquet"), Err(EIO));
+    assert!(
+        opened.errors().contains("parts/lost.parquet: "),
+        "{}",
+        opened.errors()
+    );
+}
+
+#[test]
+fn parts_of_one_base_name_are_told_apart() {
+    let mut table = TableBuilder::new(2, "1 id: long");
+    let first = table.write(Data::rows(json!([[1]])).named("data/a/x.parquet"));
+    let second = table.write(Data::rows(json!([[2]])).named("data/b/x.parquet"));
+    table.commit(Commit::of([first, second]));
+    table.save();
+    let Some((opened, _)) = mount(&table) else {
+        return;
+    };
+    assert_eq!(
+        opened.rows("current/parts/x.parquet").unwrap(),
+        json!([[1]])
+    );
+    assert_eq!(
+        opened.rows("current/parts/x-2.parquet").unwrap(),
+        json!([[2]])
+    );
+}
+
+#[test]
+fn looking_around_reads_no_data_page_and_the_first_listing_no_manifest() {
+    let table = table();
+    let Some((opened, mountpoint)) = mount(&table) else {
+        return;
+    };
+    opened.list("").unwrap();
+    assert_eq!(opened.stats()["manifest_lists_read"], 0);
+    opened.list("current/parts").unwrap();
+    assert_eq!(
+        (
+            opened.stats()["manifests_read"],
+            opened.stats()["footers_read"]
+        ),
+        (2, 0)
+    );
+    let mut files = 0;
+    walk(&mountpoint.join("snapshots"), &mut |_, metadata| {
+        files += u64::from(metadata.is_file())
+    });
+    assert_eq!(files, 4);
+    let stats = opened.stats();
+    assert_eq!((stats["pages_decoded"], stats["chunks_transcoded"]), (0, 0));
+}
+
+#[test]
+fn a_view_whose_footer_would_be_huge_is_not_listed_as_one_file() {
+    let mut table = TableBuilder::new(2, "1 id: long");
+    // 700,000 row groups, as the manifest says, of one column: about 67 MiB of footer.
+    let data = table
+        .data(json!([[1]]))
+        .with(|entry| entry.split_offsets = vec![4; 700_000]);
+    table.commit(Commit::of([data]));
+    table.save();
+    let Some((opened, mountpoint)) = mount(&table) else {
+        return;
+    };
+    assert_eq!(
+        opened.list("current/").unwrap(),
+        ["parts", "schema.json", "snapshot.json"]
+    );
+    assert!(
+        opened.errors().contains("/t.parquet: not listed"),
+        "{}",
+        opened.errors()
+    );
+    assert!(
+        fs::metadata(mountpoint.join("current/t.parquet"))
+            .unwrap()
+            .size()
+            > 0
+    );
+}

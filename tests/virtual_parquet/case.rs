@@ -1,0 +1,250 @@
+//! One table, and everything that has to hold of the file that shows it.
+
+use parquet::basic::{Compression, Encoding};
+use parquet::file::properties::{EnabledStatistics, WriterVersion};
+use parquet::schema::types::ColumnPath;
+use serde_json::{Value, json};
+
+use crate::builder::open::{Opened, Served};
+use crate::builder::schema::{Field, fields};
+use crate::builder::{Commit, Data, Entry, TableBuilder};
+use crate::columns::{Column, Dice, Draw, Leaf, leaves, notation, value};
+use crate::statistics;
+
+/// Which rows are deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    None,
+    First,
+    Last,
+    EverySecond,
+    /// So many of a hundred.
+    Random(u64),
+    /// All of one row group.
+    RowGroup(usize),
+    All,
+}
+
+impl Pattern {
+    fn positions(self, rows: usize, group: usize, dice: &mut Dice) -> Vec<u64> {
+        let deleted = |row: usize, dice: &mut Dice| match self {
+            Pattern::None => false,
+            Pattern::First => row == 0,
+            Pattern::Last => row + 1 == rows,
+            Pattern::EverySecond => row % 2 == 1,
+            Pattern::Random(percent) => dice.below(100) < percent,
+            Pattern::RowGroup(at) => row / group == at,
+            Pattern::All => true,
+        };
+        (0..rows)
+            .filter(|row| deleted(*row, dice))
+            .map(|row| row as u64)
+            .collect()
+    }
+}
+
+/// How the deletes are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Means {
+    Positions,
+    Vector,
+    /// By a column of row numbers that stands before the others.
+    Equality,
+}
+
+/// A table of one or more data files.
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub columns: Vec<Column>,
+    pub files: usize,
+    /// Of each file.
+    pub rows: usize,
+    pub row_group: usize,
+    pub page_rows: usize,
+    pub compression: Compression,
+    pub version: WriterVersion,
+    /// Bytes of a dictionary, above which a chunk goes on without it.
+    pub dictionary_limit: usize,
+    pub page_index: bool,
+    pub draw: Draw,
+    pub pattern: Pattern,
+    pub means: Means,
+    pub seed: u64,
+}
+
+impl Case {
+    /// A case to start from.
+    pub fn of(columns: &[Column]) -> Case {
+        Case {
+            columns: columns.to_vec(),
+            files: 1,
+            rows: 50,
+            row_group: 20,
+            page_rows: 7,
+            compression: Compression::UNCOMPRESSED,
+            version: WriterVersion::PARQUET_1_0,
+            dictionary_limit: 1 << 20,
+            page_index: true,
+            draw: Draw {
+                distinct: 12,
+                nulls: 20,
+            },
+            pattern: Pattern::EverySecond,
+            means: Means::Positions,
+            seed: 1,
+        }
+    }
+
+    /// The columns as they are written: the row number before them.
+    fn schema(&self) -> String {
+        format!("99 row: required long, {}", notation(&self.columns))
+    }
+
+    fn data(&self, schema: &[Field], rows: Value) -> Data {
+        let leaves: Vec<(Leaf, Option<Encoding>)> = schema[1..]
+            .iter()
+            .zip(&self.columns)
+            .flat_map(|(field, (_, encoding))| {
+                leaves(field, &[]).into_iter().map(|leaf| (leaf, *encoding))
+            })
+            .collect();
+        let case = self.clone();
+        Data::rows(rows)
+            .row_groups_of(self.row_group)
+            .writer(move |mut writer| {
+                let index = if case.page_index {
+                    EnabledStatistics::Page
+                } else {
+                    EnabledStatistics::Chunk
+                };
+                writer = writer
+                    .set_compression(case.compression)
+                    .set_writer_version(case.version)
+                    .set_data_page_row_count_limit(case.page_rows)
+                    .set_write_batch_size(case.page_rows.min(3))
+                    .set_dictionary_page_size_limit(case.dictionary_limit)
+                    .set_statistics_enabled(index);
+                for (leaf, encoding) in &leaves {
+                    let path = ColumnPath::new(leaf.path.clone());
+                    writer = writer.set_column_dictionary_enabled(path.clone(), encoding.is_none());
+                    if let Some(encoding) = encoding {
+                        writer = writer.set_column_encoding(path, leaf.encoding(*encoding));
+                    }
+                }
+                writer
+            })
+    }
+
+    /// Builds the table; gives it with the rows its current view has to show, row ids and all.
+    pub fn build(&self) -> (TableBuilder, Vec<Value>) {
+        let mut dice = Dice::new(self.seed);
+        let version = if self.means == Means::Vector { 3 } else { 2 };
+        let notation = self.schema();
+        let schema = fields(&notation);
+        let mut t = TableBuilder::new(version, &notation);
+        let (mut data, mut deletes, mut expected): (Vec<Entry>, Vec<Entry>, Vec<Value>) =
+            (vec![], vec![], vec![]);
+        let mut removed = vec![];
+        for file in 0..self.files {
+            let first = file * self.rows;
+            let rows: Vec<Value> = (0..self.rows)
+                .map(|row| {
+                    let mut values = vec![json!(first + row)];
+                    values.extend(schema[1..].iter().map(|f| value(f, &mut dice, self.draw)));
+                    Value::Array(values)
+                })
+                .collect();
+            let entry = t.write(self.data(&schema, Value::Array(rows.clone())));
+            let positions = self.pattern.positions(self.rows, self.row_group, &mut dice);
+            for (position, mut row) in rows.into_iter().enumerate() {
+                if positions.binary_search(&(position as u64)).is_ok() {
+                    removed.push(json!([first + position]));
+                    continue;
+                }
+                if version >= 3 {
+                    row.as_array_mut()
+                        .unwrap()
+                        .extend([json!(first + position), json!(1)]);
+                }
+                expected.push(row);
+            }
+            match self.means {
+                _ if positions.is_empty() => {}
+                Means::Vector => deletes.push(t.vector(&entry, &positions)),
+                Means::Positions => {
+                    let pairs: Vec<(&str, i64)> = positions
+                        .iter()
+                        .map(|p| (entry.path.as_str(), *p as i64))
+                        .collect();
+                    deletes.push(t.position_deletes(&pairs));
+                }
+                Means::Equality => {}
+            }
+            data.push(entry);
+        }
+        t.commit(Commit::of(data));
+        if self.means == Means::Equality && !removed.is_empty() {
+            deletes.push(t.equality_deletes(&[99], "99 row: long", Value::Array(removed)));
+        }
+        if !deletes.is_empty() {
+            t.commit(Commit::of(deletes));
+        }
+        t.save();
+        (t, expected)
+    }
+
+    /// Builds, opens, reads, and checks everything.
+    #[track_caller]
+    pub fn check(&self) {
+        let (t, expected) = self.build();
+        const WHOLE: &str = "current/t.parquet";
+        let opened = Opened::tree(&t.root());
+        let size = opened
+            .size(WHOLE)
+            .unwrap_or_else(|errno| panic!("errno {errno}: {}\n{self:?}", opened.errors()));
+        let before = opened.stats();
+        for counter in [
+            "pages_decoded",
+            "chunks_transcoded",
+            "equality_deletes_read",
+        ] {
+            assert_eq!(before[counter], 0, "{counter} by stat\n{self:?}");
+        }
+        let bytes = opened
+            .read(WHOLE)
+            .unwrap_or_else(|errno| panic!("errno {errno}: {}\n{self:?}", opened.errors()));
+        assert_eq!(bytes.len() as u64, size, "{self:?}");
+        let served = Served::of(bytes.clone());
+        assert_eq!(served.rows.len(), expected.len(), "rows\n{self:?}");
+        for (at, (row, right)) in served.rows.iter().zip(&expected).enumerate() {
+            assert_eq!(row.to_string(), right.to_string(), "row {at}\n{self:?}");
+        }
+        statistics::check(&bytes, self);
+        self.ranges_agree(&t, &bytes);
+    }
+
+    /// Reads in random pieces, of a tree that has read nothing yet, agree with the whole; and the whole is the same.
+    fn ranges_agree(&self, t: &TableBuilder, bytes: &[u8]) {
+        let again = Opened::tree(&t.root());
+        let mut dice = Dice::new(self.seed + 1);
+        for _ in 0..20 {
+            let start = dice.below(bytes.len() as u64 + 10);
+            let most = dice.below(bytes.len() as u64 + 10);
+            let len = 1 + dice.below(1 + most);
+            let right = &bytes[(start as usize).min(bytes.len())
+                ..(start as usize + len as usize).min(bytes.len())];
+            let read = again
+                .read_range("current/t.parquet", start, len as usize)
+                .unwrap();
+            assert!(
+                read == right,
+                "{len} bytes at {start} of {}\n{self:?}",
+                bytes.len()
+            );
+        }
+        assert!(
+            again.read("current/t.parquet").unwrap() == bytes,
+            "two openings differ\n{self:?}"
+        );
+    }
+}

@@ -1,0 +1,93 @@
+//! Combinations drawn at random.
+
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterVersion;
+use proptest::prelude::*;
+use proptest::sample::{select, subsequence};
+
+use crate::case::{Case, Means, Pattern};
+use crate::columns::{Column, Draw, FLAT, NESTED};
+
+fn columns() -> impl Strategy<Value = Vec<Column>> {
+    let all: Vec<Column> = FLAT.iter().chain(NESTED).copied().collect();
+    subsequence(all, 1..6)
+}
+
+fn pattern() -> impl Strategy<Value = Pattern> {
+    prop_oneof![
+        Just(Pattern::None),
+        Just(Pattern::First),
+        Just(Pattern::Last),
+        Just(Pattern::EverySecond),
+        (1..100u64).prop_map(Pattern::Random),
+        (0..4usize).prop_map(Pattern::RowGroup),
+        Just(Pattern::All),
+    ]
+}
+
+fn cases() -> impl Strategy<Value = Case> {
+    let means = select(vec![Means::Positions, Means::Vector, Means::Equality]);
+    let compression = select(vec![
+        Compression::UNCOMPRESSED,
+        Compression::SNAPPY,
+        Compression::ZSTD(ZstdLevel::default()),
+        Compression::LZ4_RAW,
+    ]);
+    let version = select(vec![WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0]);
+    let sizes = (1..3usize, 1..300usize, 1..200usize, 1..100usize);
+    let values = (
+        1..2000u64,
+        0..101u64,
+        prop_oneof![Just(1usize << 20), 1..500usize],
+        any::<bool>(),
+    );
+    (
+        columns(),
+        sizes,
+        values,
+        pattern(),
+        means,
+        compression,
+        version,
+        any::<u64>(),
+    )
+        .prop_map(
+            |(
+                columns,
+                (files, rows, row_group, page_rows),
+                values,
+                pattern,
+                means,
+                compression,
+                version,
+                seed,
+            )| {
+                let (distinct, nulls, dictionary_limit, page_index) = values;
+                let draw = Draw { distinct, nulls };
+                Case {
+                    columns,
+                    files,
+                    rows,
+                    row_group,
+                    page_rows,
+                    compression,
+                    version,
+                    dictionary_limit,
+                    page_index,
+                    draw,
+                    pattern,
+                    means,
+                    seed,
+                }
+            },
+        )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_combination_reads_right(case in cases()) {
+        case.check();
+    }
+}
