@@ -64,6 +64,7 @@ READERS = {
 
 # (reader, table): why it cannot read that table, whoever wrote the Parquet file.
 CANNOT = {
+    ("fastparquet", "codecs"): "it takes Hadoop's framing of LZ4 for a raw block",
     ("fastparquet", "odd_names"): "it takes a dot in a column's name for a path",
 }
 
