@@ -88,6 +88,8 @@ def from_arrow_type(kind):
         return lambda value: None
     if t.is_dictionary(kind):
         return from_arrow_type(kind.value_type)
+    if getattr(kind, "extension_name", "") == "arrow.bool8":
+        return lambda scalar: bool(scalar.as_py())
     if hasattr(kind, "storage_type"):
         return from_arrow_type(kind.storage_type)
     if t.is_floating(kind):

@@ -5,7 +5,7 @@ import duckdb
 from canonical import from_arrow_aggregates, serve, sql_aggregates
 
 db = duckdb.connect()
-db.execute("set timezone = 'UTC'; set threads = 2")
+db.execute("set timezone = 'UTC'; set threads = 2; set arrow_lossless_conversion = true")
 
 
 def arrow(sql, paths):

@@ -11,7 +11,8 @@ from canonical import date, in_order, number, serve, time, timestamp
 def value(cell, kind):
     if isinstance(cell, (list, dict)):
         return cell
-    if cell is None or cell is pd.NaT or cell is pd.NA:
+    # pandas holds the nulls of text columns as a float.
+    if cell is None or cell is pd.NaT or cell is pd.NA or (kind == "BYTES" and isinstance(cell, float)):
         return None
     if isinstance(cell, pd.Timestamp):
         nanos = cell.as_unit("ns").value
@@ -31,13 +32,14 @@ def read(paths):
     columns, rows = None, []
     for path in paths:
         file = fastparquet.ParquetFile(path)
-        frame = file.to_pandas()
-        columns = [str(name) for name in frame.columns]
+        columns = [name for name, node in file.schema.root["children"].items() if not node.num_children]
+        frame = file.to_pandas(columns=columns)
         kinds = []
         for name in columns:
             element = file.schema.schema_element(name)
             logical = element.logicalType
-            kinds.append("DATE" if logical is not None and logical.DATE is not None else "")
+            is_date = logical is not None and logical.DATE is not None
+            kinds.append("DATE" if is_date else "BYTES" if element.type in (6, 7) and element.scale is None else "")
         cells = [[value(cell, kind) for cell in frame[name]] for name, kind in zip(columns, kinds)]
         rows.extend(list(row) for row in zip(*cells))
     return {"columns": columns, "rows": in_order(rows)}

@@ -40,7 +40,7 @@ function convert(value, node) {
   if (value instanceof Uint8Array) return hex(value)
   const logical = element.logical_type?.type
   if (logical === 'TIME' || element.converted_type?.startsWith('TIME_')) return { $time: String(value) }
-  if (element.converted_type === 'DECIMAL' || logical === 'DECIMAL') return { $decimal: [String(value), element.scale ?? 0] }
+  if (element.converted_type === 'DECIMAL' || logical === 'DECIMAL') return { $float: String(value) }
   if (typeof value === 'bigint') return { $int: String(value) }
   if (typeof value === 'number' && (element.type === 'FLOAT' || element.type === 'DOUBLE')) {
     return { $float: Object.is(value, -0) ? '-0.0' : String(value) }

@@ -1,0 +1,373 @@
+"""Every reader over every view of the fixtures, through a mount, against what the reference implementation reads.
+
+    matrix.py [--readers NAME,...] [--tables NAME,...] [--mounted DIRECTORY]
+
+A view is read as its one file, as its parts, and by the questions that readers answer from statistics. Rows must be those
+of tests/fixtures/expected, which Iceberg Java and PyIceberg wrote. What a reader cannot do, by itself and with any writer,
+stands in READERS and CANNOT, with the reason; it is counted, and everything else must agree. `--mounted` takes a directory
+that holds `java` and `pyiceberg` instead of mounting them.
+"""
+
+import argparse
+import concurrent.futures
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+import time
+
+from canonical import date, entries, in_order, number, time as clock, timestamp
+from mounting import Mount, TARGET, encoded, fixtures
+
+HERE = pathlib.Path(__file__).resolve().parent
+PYTHON = sys.executable
+
+# What a reader cannot tell apart. Both sides of a comparison are made coarser in the same way.
+LOOSE = {
+    "string as binary": "strings and binary are one type; text is compared as bytes",
+    "no zones": "timestamps with and without a zone are one type",
+    "time is a timestamp": "a time of day comes as that time on 1970-01-01",
+    "no null nesting": "a null list, map or struct cannot be told from an empty one",
+    "decimal is float": "decimals come as floats",
+    "NaN is null": "pandas floats have one value for both",
+    "trailing zero bytes": "NumPy's fixed-length bytes drop the zero bytes at their end",
+    "time is a number": "a time of day comes as its microseconds",
+}
+
+# name: (command, what it cannot tell apart, kinds of columns that it does not read)
+READERS = {
+    "pyarrow table": (["read_pyarrow.py", "table"], (), {}),
+    "pyarrow mmap": (["read_pyarrow.py", "mmap"], (), {}),
+    "pyarrow dataset": (["read_pyarrow.py", "dataset"], (), {}),
+    "duckdb": (["read_duckdb.py"], (), {}),
+    "polars read": (["read_polars.py", "read"], (), {}),
+    "polars scan": (["read_polars.py", "scan"], (), {}),
+    "datafusion": (["read_datafusion.py"], (), {}),
+    "daft": (["read_daft.py"], (), {}),
+    "chdb": (
+        ["read_chdb.py"],
+        ("string as binary", "no zones", "time is a timestamp", "no null nesting"),
+        {},
+    ),
+    "fastparquet": (
+        ["read_fastparquet.py"],
+        ("decimal is float", "NaN is null", "time is a number", "no zones", "trailing zero bytes"),
+        {"nested": "it flattens structs and drops what lists and maps hold"},
+    ),
+    "hyparquet": (["read_hyparquet.mjs"], ("decimal is float",), {}),
+    "spark vectorized": (["read_spark.py", "vectorized"], (), {}),
+    "spark rows": (["read_spark.py", "rows"], (), {}),
+}
+
+# (reader, table): why it cannot read that table, whoever wrote the Parquet file.
+CANNOT = {
+    ("fastparquet", "codecs"): "it takes Hadoop's framing of LZ4 for a raw block",
+    ("fastparquet", "odd_names"): "it takes a dot in a column's name for a path",
+}
+
+COMPARABLE = {"int", "long", "date", "string", "timestamp", "timestamptz"}
+
+
+class Reader:
+    """A reader program, answering one job after another."""
+
+    def __init__(self, name):
+        script, *arguments = READERS[name][0]
+        program = ["node", str(HERE / script), str(TARGET / "node")] if script.endswith(".mjs") else [PYTHON, str(HERE / script)]
+        self.process = subprocess.Popen(
+            program + arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=HERE
+        )
+
+    def ask(self, **job):
+        # A reader that hangs on a mount would hang the test run: it gets a minute.
+        timer = threading.Timer(120, self.process.kill)
+        timer.start()
+        try:
+            self.process.stdin.write(json.dumps(job) + "\n")
+            self.process.stdin.flush()
+            line = self.process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        finally:
+            timer.cancel()
+        if not line:
+            return {"error": f"the reader died (exit status {self.process.wait()})"}
+        return untagged(json.loads(line))
+
+    def close(self):
+        self.process.stdin.close()
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+
+def untagged(value):
+    """What read_hyparquet.mjs marks, since JavaScript's JSON has one kind of number."""
+    if isinstance(value, list):
+        return [untagged(v) for v in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) == 1:
+        (tag, inner), = value.items()
+        if tag == "$int":
+            return int(inner)
+        if tag == "$float":
+            return number(float(inner.replace("Infinity", "inf")))
+        if tag == "$date":
+            return date(int(inner))
+        if tag == "$time":
+            return clock(int(inner), 6)
+        if tag == "$timestamp":
+            return timestamp(int(inner[0]), inner[1], inner[2])
+        if tag == "$map":
+            return entries({"key": untagged(k), "value": untagged(v)} for k, v in inner)
+    return {key: untagged(inner) for key, inner in value.items()}
+
+
+def loosened(value, kind, loose):
+    """A canonical value of an Iceberg type, without what a reader cannot tell."""
+    if isinstance(kind, dict):
+        nulls = "no null nesting" in loose
+        if kind["type"] == "struct":
+            if value is None and not nulls:
+                return None
+            value = value or {}
+            return {f["name"]: loosened(value.get(f["name"]), f["type"], loose) for f in kind["fields"]}
+        if value is None:
+            return [] if nulls else None
+        if kind["type"] == "list":
+            inner = [loosened(v, kind["element"], loose) for v in value]
+            return entries(inner) if is_pair(kind["element"]) else inner
+        return entries(
+            {"key": loosened(e["key"], kind["key"], loose), "value": loosened(e["value"], kind["value"], loose)} for e in value
+        )
+    if value is None:
+        return None
+    if kind == "string" and "string as binary" in loose:
+        return value.encode().hex()
+    if kind.startswith("timestamp") and "no zones" in loose:
+        return value.removesuffix("+00:00")
+    if (kind == "uuid" or kind.startswith("fixed")) and "trailing zero bytes" in loose:
+        return bytes.fromhex(value).rstrip(b"\0").hex()
+    if kind == "time" and "time is a number" in loose:
+        return clock(value, 6) if isinstance(value, int) else value
+    if kind == "time" and "time is a timestamp" in loose:
+        return value.removeprefix("1970-01-01T").removesuffix("+00:00")
+    if kind.startswith("decimal") and "decimal is float" in loose:
+        return float(f"{float(value):.9g}")
+    if kind in ("float", "double"):
+        if value == "NaN" and "NaN is null" in loose:
+            return None
+        return number(float(value.replace("Infinity", "inf") if isinstance(value, str) else value))
+    return value
+
+
+def is_pair(kind):
+    return isinstance(kind, dict) and kind["type"] == "struct" and {f["name"] for f in kind["fields"]} == {"key", "value"}
+
+
+def as_read(value, kind, loose):
+    """The same for the reader's own answer, in which strings may be hex already and NaN may be any null."""
+    if kind == "string" and "string as binary" in loose:
+        return value
+    if isinstance(kind, dict) and value is not None:
+        if kind["type"] == "struct":
+            return {f["name"]: as_read(value.get(f["name"]), f["type"], loose) for f in kind["fields"]}
+        if kind["type"] == "list":
+            return [as_read(v, kind["element"], loose) for v in value]
+        return [
+            {"key": as_read(e["key"], kind["key"], loose), "value": as_read(e["value"], kind["value"], loose)} for e in value
+        ]
+    if isinstance(kind, str) and kind.startswith("decimal") and "decimal is float" in loose:
+        return None if value in ("NaN", None) else float(f"{value:.9g}")
+    without = [rule for rule in loose if rule not in ("string as binary", "no null nesting")]
+    return loosened(value, kind, without)
+
+
+def fitted(rows, fields, loose, expected):
+    change = loosened if expected else as_read
+    kinds = [field["type"] for field in fields]
+    changed = [[change(v, kind, loose) for v, kind in zip(row, kinds)] for row in rows]
+    if not expected and "no null nesting" in loose:
+        changed = [[loosened_nulls(v, kind) for v, kind in zip(row, kinds)] for row in changed]
+    return in_order(changed)
+
+
+def loosened_nulls(value, kind):
+    if not isinstance(kind, dict):
+        return value
+    if kind["type"] == "struct":
+        return {f["name"]: loosened_nulls((value or {}).get(f["name"]), f["type"]) for f in kind["fields"]}
+    if kind["type"] == "list":
+        inner = [loosened_nulls(v, kind["element"]) for v in value or []]
+        return entries(inner) if is_pair(kind["element"]) else inner
+    return entries(
+        {"key": loosened_nulls(e["key"], kind["key"]), "value": loosened_nulls(e["value"], kind["value"])} for e in value or []
+    )
+
+
+def questions(view):
+    """Count, nulls, minimum and maximum of each column whose order all engines agree on."""
+    answers = {}
+    for at, field in enumerate(view["schema"]["fields"]):
+        if isinstance(field["type"], str) and field["type"] in COMPARABLE:
+            values = [row[at] for row in view["rows"]]
+            present = [v for v in values if v is not None]
+            # Canonical text of one type sorts as its values do; strings as their UTF-8.
+            low, high = (min(present), max(present)) if present else (None, None)
+            answers[field["name"]] = [len(present), len(values) - len(present), low, high]
+    return answers
+
+
+def difference(wanted, found):
+    missing = [row for row in wanted if row not in found]
+    extra = [row for row in found if row not in wanted]
+    return (
+        f"{len(found)} rows for {len(wanted)}; {len(missing)} missing, {len(extra)} not expected"
+        + "".join(f"\n      missing: {json.dumps(row)[:400]}" for row in missing[:2])
+        + "".join(f"\n      found:   {json.dumps(row)[:400]}" for row in extra[:2])
+    )
+
+
+def check_rows(name, view, answer):
+    """None if the answer is right, else what is wrong."""
+    if "error" in answer:
+        return answer["error"]
+    _, loose, leaves_out = READERS[name]
+    fields = view["schema"]["fields"]
+    names = [field["name"] for field in fields]
+    keep = [at for at, field in enumerate(fields) if not (isinstance(field["type"], dict) and "nested" in leaves_out)]
+    if len(keep) == len(fields) and answer["columns"] != names:
+        return f"columns {answer['columns']} instead of {names}"
+    if not set(names[at] for at in keep) <= set(answer["columns"]):
+        return f"columns {answer['columns']} instead of {names}"
+    picked = [fields[at] for at in keep]
+    wanted = fitted([[row[at] for at in keep] for row in view["rows"]], picked, loose, True)
+    columns = [answer["columns"].index(field["name"]) for field in picked]
+    found = fitted([[row[at] for at in columns] for row in answer["rows"]], picked, loose, False)
+    if [json.dumps(row, sort_keys=True) for row in wanted] != [json.dumps(row, sort_keys=True) for row in found]:
+        return difference(wanted, found)
+    return None
+
+
+def check_aggregates(name, view, answer, wanted):
+    if "error" in answer:
+        return answer["error"]
+    _, loose, _ = READERS[name]
+    kinds = {field["name"]: field["type"] for field in view["schema"]["fields"]}
+    wrong = []
+    for column, (count, nulls, low, high) in wanted.items():
+        bounds = [loosened(v, kinds[column], loose) for v in (low, high)]
+        found = answer["aggregates"][column]
+        found = found[:2] + [as_read(v, kinds[column], loose) for v in found[2:]]
+        if found != [count, nulls, *bounds]:
+            wrong.append(f"{column}: count, nulls, min, max are {found} instead of {[count, nulls, *bounds]}")
+    return "; ".join(wrong) or None
+
+
+def views(mounts, tables):
+    """(table, view, expectation, directory), each directory once."""
+    for file in sorted((fixtures() / "expected").glob("*.json")):
+        expected = json.loads(file.read_text())
+        table = expected["table"]
+        if tables and table not in tables:
+            continue
+        warehouse = "pyiceberg" if expected["read_by"].startswith("PyIceberg") else "java"
+        seen = set()
+        for name, view in expected["views"].items():
+            folder, _, leaf = name.partition("/")
+            directory = os.path.realpath(mounts[warehouse] / table / folder / (encoded(leaf) if leaf else ""))
+            key = (directory, json.dumps(view["rows"]))
+            if key not in seen:
+                seen.add(key)
+                yield table, name, view, pathlib.Path(directory)
+
+
+def run(name, everything):
+    """All views by one reader: (checks passed, skipped, failures)."""
+    started = time.monotonic()
+    passed, skipped, failures = 0, [], []
+    reader = Reader(name)
+    for table, label, view, directory in everything:
+        if (name, table) in CANNOT:
+            skipped.append((table, CANNOT[name, table]))
+            continue
+        if reader.process.poll() is not None:
+            reader = Reader(name)
+        whole = directory / f"{encoded(table.split('/')[-1])}.parquet"
+        parts = sorted(str(path) for path in (directory / "parts").glob("*.parquet"))
+        jobs = [("whole", [str(whole)])] + ([("parts", parts)] if parts else [])
+        for what, paths in jobs:
+            wrong = check_rows(name, view, reader.ask(paths=paths))
+            if wrong:
+                failures.append(f"{name}: {table}/{label} ({what}): {wrong}")
+            else:
+                passed += 1
+        wanted = questions(view)
+        if wanted and reader.process.poll() is None:
+            answer = reader.ask(paths=[str(whole)], aggregates=list(wanted))
+            if not answer.get("skipped"):
+                wrong = check_aggregates(name, view, answer, wanted)
+                if wrong:
+                    failures.append(f"{name}: {table}/{label} (aggregates): {wrong}")
+                else:
+                    passed += 1
+    reader.close()
+    return name, passed, skipped, failures, time.monotonic() - started
+
+
+def available(name):
+    script = READERS[name][0][0]
+    if script.endswith(".mjs"):
+        return (TARGET / "node/node_modules/hyparquet").is_dir()
+    module = script.removeprefix("read_").removesuffix(".py").replace("spark", "pyspark")
+    found = subprocess.run([PYTHON, "-c", f"import {module}"], capture_output=True, check=False).returncode == 0
+    return found and (module != "pyspark" or subprocess.run(["java", "-version"], capture_output=True, check=False).returncode == 0)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--readers", type=lambda text: text.split(","), default=list(READERS))
+    parser.add_argument("--tables", type=lambda text: text.split(","))
+    parser.add_argument("--mounted", type=pathlib.Path)
+    options = parser.parse_args()
+    unpacked = fixtures()
+    missing = [name for name in options.readers if not available(name)]
+    with contextlib.ExitStack() as stack:
+        mounts = {
+            name: options.mounted / name if options.mounted else stack.enter_context(Mount(unpacked / name))
+            for name in ("java", "pyiceberg")
+        }
+        everything = list(views(mounts, options.tables))
+        # Two at a time, the slow Spark sessions first.
+        order = sorted((n for n in options.readers if n not in missing), key=lambda n: not n.startswith("spark"))
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            results = list(pool.map(lambda name: run(name, everything), order))
+    for _, _, _, failures, _ in results:
+        for failure in failures:
+            print(f"  DISAGREES {failure}")
+    print(f"{len(everything)} views of {len({table for table, *_ in everything})} tables")
+    print(f"{'reader':18} {'agree':>7} {'wrong':>7} {'skipped':>7} {'seconds':>8}")
+    for name, passed, skipped, failures, seconds in sorted(results):
+        print(f"{name:18} {passed:7} {len(failures):7} {len(skipped):7} {seconds:8.1f}")
+    for name, _, skipped, _, _ in sorted(results):
+        for table, reason in sorted(set(skipped)):
+            print(f"  {name} skips {table}: {reason}")
+        for rule in READERS[name][1]:
+            print(f"  {name}: {LOOSE[rule]}")
+        for kind, reason in READERS[name][2].items():
+            print(f"  {name} is not asked for {kind} columns: {reason}")
+    for name in missing:
+        print(f"  SKIPPED: {name} is not installed")
+    good = sum(passed for _, passed, _, _, _ in results)
+    bad = sum(len(failures) for _, _, _, failures, _ in results)
+    left = sum(len(skipped) for _, _, skipped, _, _ in results) + len(missing) * len(everything)
+    print(f"readers: {good} passed, {bad} failed, {left} skipped")
+    sys.exit(1 if bad or not good else 0)
+
+
+main()
