@@ -315,3 +315,6 @@ pub fn pack_booleans(values: impl Iterator<Item = bool>) -> Vec<u8> {
     }
     out
 }
+
+#[cfg(test)]
+mod tests;
