@@ -89,17 +89,22 @@ fn show(root: &Path, path: &str) -> Shown {
             errno,
             errors: opened.errors(),
         },
-        Ok(bytes) => {
-            let reader = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes))
-                .and_then(|b| b.build());
-            let rows = reader.ok().and_then(|reader| {
-                reader
-                    .map(|batch| batch.ok().map(|batch| batch.num_rows()))
-                    .sum::<Option<usize>>()
-            });
-            rows.map_or(Shown::Unreadable, Shown::Rows)
-        }
+        // The `parquet` crate may panic at a damaged page that is served as it lies.
+        Ok(bytes) => catch_unwind(|| count_rows(bytes))
+            .ok()
+            .flatten()
+            .map_or(Shown::Unreadable, Shown::Rows),
     }
+}
+
+fn count_rows(bytes: Vec<u8>) -> Option<usize> {
+    let reader = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes))
+        .ok()?
+        .build()
+        .ok()?;
+    reader
+        .map(|batch| batch.ok().map(|batch| batch.num_rows()))
+        .sum()
 }
 
 /// A table with one of everything. Its view has 30 + 30 - 4 rows, that of its first snapshot 30.
@@ -256,6 +261,11 @@ fn a_file_cut_short_is_an_error_that_names_it() {
                     .get(step)
                     .copied()
                     .unwrap_or_else(|| noise(step) % bytes.len());
+                // A vector is read by its offset alone.
+                let blob = v.vector.content_offset.unwrap() + v.vector.content_size.unwrap();
+                if file == v.t.local(&v.vector.path) && len as i64 >= blob {
+                    continue;
+                }
                 // A list that ends behind its header is a list of nothing.
                 if header == Some(len) && file == v.list {
                     continue;
@@ -417,7 +427,7 @@ fn a_missing_file_is_an_error_that_names_it_and_the_rest_goes_on() {
 fn a_broken_data_file_leaves_the_other_parts_readable() {
     let v = victim(Codec::Null);
     let file = v.t.local(&v.second.path);
-    fs::write(&file, b"PAR1 nothing at all PAR1").unwrap();
+    fs::write(&file, b"PAR1 nothing at all \x05\0\0\0PAR1").unwrap();
     let opened = Opened::tree(&v.t.root());
     let parts = opened.list("current/parts").unwrap();
     assert_eq!(parts.len(), 2, "{parts:?}");
@@ -612,11 +622,14 @@ fn avro_that_promises_more_than_it_holds() {
 
 #[test]
 fn avro_schemas_that_nest_without_end() {
-    let mut deep = json!("long");
-    for depth in 0..2_000 {
-        deep = json!({"type": "record", "name": format!("r{depth}"), "fields": [{"name": "f", "type": deep}]});
-    }
-    let text = deep.to_string();
+    let open = |depth| {
+        format!(r#"{{"type": "record", "name": "r{depth}", "fields": [{{"name": "f", "type": "#)
+    };
+    let records = format!(
+        "{}\"long\"{}",
+        (0..2_000).map(open).collect::<String>(),
+        "}]}".repeat(2_000)
+    );
     let itself =
         r#"{"type": "record", "name": "r", "fields": [{"name": "f", "type": "r"}]}"#.to_owned();
     let arrays = format!(
@@ -625,7 +638,7 @@ fn avro_schemas_that_nest_without_end() {
         "}".repeat(5_000)
     );
     for (case, schema) in [
-        ("records", text),
+        ("records", records),
         ("itself", itself),
         ("arrays", arrays),
         ("null", "null".to_owned()),

@@ -172,10 +172,11 @@ impl PrimitiveType {
             };
         }
         if let Some(length) = arguments(text, "fixed", '[', ']') {
+            // No file format has wider ones.
+            let length = length.trim().parse().ok();
             let length = length
-                .trim()
-                .parse()
-                .map_err(|_| not_a_type(text, "fixed[length]"))?;
+                .filter(|length| i32::try_from(*length).is_ok())
+                .ok_or_else(|| not_a_type(text, "fixed[length]"))?;
             return Ok(Self::Fixed(length));
         }
         if let Some(crs) = arguments(text, "geometry", '(', ')') {

@@ -109,9 +109,7 @@ pub struct PartLeaf {
 /// What the transcoder must know of a stored leaf.
 #[derive(Clone, Copy, Debug)]
 pub struct StoredLeaf {
-    pub column: usize,
     pub physical: Physical,
-    pub max_def: u16,
     pub max_rep: u16,
     pub conversion: Conversion,
     /// Whether its definition levels are those of the virtual leaf.
@@ -281,9 +279,7 @@ fn part_leaf(footer: &SourceFooter, plan: LeafPlan, leaf: &TargetLeaf) -> Result
             let same_levels =
                 node.max_def == leaf.max_def && def_map.iter().zip(0u16..).all(|(a, b)| *a == b);
             Some(StoredLeaf {
-                column: *column,
                 physical,
-                max_def: node.max_def,
                 max_rep: node.max_rep,
                 conversion,
                 same_levels,

@@ -177,7 +177,11 @@ pub fn filler(rest: usize, closing: Closing) -> Option<Vec<u8>> {
 
 /// Readers read the length of the levels, whatever the number of values.
 fn least_body(closing: Closing) -> usize {
-    if closing == Closing::Required { 0 } else { LEVELS_LEN }
+    if closing == Closing::Required {
+        0
+    } else {
+        LEVELS_LEN
+    }
 }
 
 /// The body length with which a closing page takes exactly `total` bytes.

@@ -5,7 +5,6 @@
 //! `REQUIRED`. A leaf keeps the physical type that its data files have when they all agree on one that can legally hold
 //! the view's type, so that their chunks can be served as they are; otherwise it takes the type's canonical one.
 
-use crate::iceberg::schema::reserved;
 use crate::iceberg::types::{FieldId, NestedField, PrimitiveType, Type};
 use crate::rows::file_schema::{Annotation, FileSchema, NodeId, Physical, Repetition};
 use crate::rows::projection::{FieldSource, ProjectedField};
@@ -48,7 +47,6 @@ pub enum TargetKind {
 pub struct TargetLeaf {
     /// Names from the top-level column down, as `path_in_schema` has them.
     pub path: Vec<String>,
-    pub field_id: Option<FieldId>,
     pub ty: PrimitiveType,
     pub physical: Physical,
     pub max_def: u16,
@@ -194,7 +192,6 @@ impl Builder {
                 let physical = leaf_physical(ty, sources);
                 self.leaves.push(TargetLeaf {
                     path: self.path.clone(),
-                    field_id: Some(field.id),
                     ty: ty.clone(),
                     physical,
                     max_def: def,
@@ -257,9 +254,9 @@ impl Builder {
     }
 }
 
-/// Metadata columns that are made up by the view, not read by id from data files, carry their reserved ids too.
+/// Fields that the view makes up below `_partition` have no id of their own.
 fn known_id(id: FieldId) -> Option<FieldId> {
-    (id.0 >= 0 || id == reserved::FILE).then_some(id)
+    (id.0 >= 0).then_some(id)
 }
 
 fn below<'a>(

@@ -289,14 +289,24 @@ impl Opened {
 impl Drop for Opened {
     fn drop(&mut self) {
         if let Opened::Mount { mountpoint } = self {
-            let umount = Command::new(env!("CARGO_BIN_EXE_bergfs"))
-                .arg("umount")
-                .arg(mountpoint.path())
-                .output();
-            assert!(
-                umount.unwrap().status.success() || std::thread::panicking(),
-                "the mount could not be ended"
-            );
+            // A process that another test starts holds this one's files open for a moment, until it is the other program.
+            for patience in 0.. {
+                let mut umount = Command::new(env!("CARGO_BIN_EXE_bergfs"));
+                let output = umount
+                    .arg("umount")
+                    .arg(mountpoint.path())
+                    .output()
+                    .unwrap();
+                let said = String::from_utf8_lossy(&output.stderr);
+                if output.status.success() || std::thread::panicking() {
+                    break;
+                }
+                assert!(
+                    said.contains("busy") && patience < 50,
+                    "the mount could not be ended: {said}"
+                );
+                std::thread::sleep(Duration::from_millis(20));
+            }
         }
     }
 }

@@ -212,6 +212,29 @@ fn a_damaged_position_delete_file_is_an_error() {
     ));
 }
 
+#[test]
+fn a_bit_flipped_position_delete_file_is_an_error_or_read_and_never_a_panic() {
+    let table = TestTable::new();
+    let rows: Vec<(String, i64)> = (0..40).map(|n| (table.path("a"), n % 10)).collect();
+    let rows: Vec<(&str, i64)> = rows
+        .iter()
+        .map(|(path, pos)| (path.as_str(), *pos))
+        .collect();
+    let whole = position_file(&table, "p", &rows);
+    let at = table.directory.path().join("p");
+    let bytes = fs::read(&at).unwrap();
+    for bit in (0..bytes.len() * 8).step_by(149) {
+        let mut flipped = bytes.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        fs::write(&at, &flipped).unwrap();
+        let file = data_file(&table, "a", std::slice::from_ref(&whole));
+        if let Ok(positions) = deleted_positions(&file, &table.storage, &table.cache) {
+            assert!(positions.max().is_none_or(|last| last < 10));
+        }
+        table.cache.clear();
+    }
+}
+
 /// A `deletion-vector-v1` blob (spec, Puffin) of positions below 2^32.
 fn vector_blob(positions: &[u32]) -> Vec<u8> {
     let bitmap = roaring::RoaringBitmap::from_iter(positions);
