@@ -197,9 +197,17 @@ pub fn value(field: &Field, dice: &mut Dice, draw: Draw) -> Value {
         Ty::List(element) => (0..dice.below(4))
             .map(|_| value(element, dice, draw))
             .collect(),
-        Ty::Map(key, item) => (0..dice.below(3))
-            .map(|_| json!([value(key, dice, draw), value(item, dice, draw)]))
-            .collect(),
+        Ty::Map(key, item) => {
+            // Readers want the keys of a map to differ.
+            let mut pairs: Vec<Value> = vec![];
+            for _ in 0..dice.below(3) {
+                let key = value(key, dice, draw);
+                if pairs.iter().all(|pair| pair[0] != key) {
+                    pairs.push(json!([key, value(item, dice, draw)]));
+                }
+            }
+            Value::Array(pairs)
+        }
         Ty::Primitive(name) => primitive(name, dice.below(draw.distinct)),
     }
 }
