@@ -11,6 +11,7 @@ use crate::storage::{Storage, StorageError};
 
 mod bits;
 mod chunk;
+mod clustered;
 mod codec;
 mod convert;
 mod delta;

@@ -241,7 +241,7 @@ impl GroupRows<'_> {
     ) -> Result<Vec<Option<i64>>, ParquetError> {
         let (bytes, codec) = self.read(column)?;
         let chunk = self.stored(&bytes, codec, column)?;
-        let stored = transcode::longs(chunk, view.storage.counters()).map_err(|error| {
+        let stored = transcode::integers(chunk, view.storage.counters()).map_err(|error| {
             error
                 .in_column(&target.path.join("."))
                 .in_file(self.part.path())
@@ -259,6 +259,16 @@ impl GroupRows<'_> {
         view.storage.counters().chunks_transcoded.add(1);
         transcode::parents(chunk, guide, view.storage.counters())
             .map_err(|error| error.in_file(self.part.path()))
+    }
+
+    /// Gives `f` a stored column chunk of this row group, read whole.
+    pub fn with_stored<R>(
+        &self,
+        column: usize,
+        f: impl FnOnce(StoredChunk<'_>) -> Result<R, super::DecodeError>,
+    ) -> Result<R, ParquetError> {
+        let (bytes, codec) = self.read(column)?;
+        f(self.stored(&bytes, codec, column)?).map_err(|error| error.in_file(self.part.path()))
     }
 
     fn read(&self, column: usize) -> Result<(Bytes, Codec), ParquetError> {

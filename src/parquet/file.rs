@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use roaring::RoaringTreemap;
 
 use super::chunk::{GroupRows, SlotContent};
+use super::clustered::clustered;
 use super::extra::ExtraColumn;
 use super::footer::{FooterInput, TRAILER};
 use super::layout::{Layout, MAGIC, Segment, SegmentBytes};
@@ -26,6 +27,8 @@ pub struct ParquetFile {
     target: TargetSchema,
     parts: Vec<Part>,
     layout: Layout,
+    /// Leaves whose bounds are to be exact.
+    clustered: Vec<bool>,
     /// Where the reserved tail ends, and with it the file.
     len: u64,
     /// The end of the file from the footer's first byte on, once it has been made.
@@ -45,11 +48,13 @@ impl ParquetFile {
             .map(|opened| Part::new(view, opened, &target, &columns))
             .collect::<Result<Vec<_>, _>>()?;
         let layout = Layout::new(&parts, &target)?;
+        let clustered = clustered(&parts, &layout, &target);
         let input = FooterInput {
             view,
             target: &target,
             parts: &parts,
             layout: &layout,
+            clustered: &clustered,
         };
         let len = layout.end + input.len_bound()?;
         Ok(ParquetFile {
@@ -58,6 +63,7 @@ impl ParquetFile {
             target,
             parts,
             layout,
+            clustered,
             footer: Mutex::new(None),
         })
     }
@@ -65,6 +71,23 @@ impl ParquetFile {
     /// Bytes.
     pub fn len(&self) -> u64 {
         self.len
+    }
+
+    /// What a reader should know of how its data files were read (SPEC.md rule 41).
+    pub fn warnings(&self) -> Vec<String> {
+        let by_position = self
+            .parts
+            .iter()
+            .filter(|part| part.opened.projection.ids_by_position);
+        by_position
+            .map(|part| {
+                let path = part.path();
+                format!(
+                    "{path}: has no field ids and the table has no name mapping: its columns were \
+                     taken by position"
+                )
+            })
+            .collect()
     }
 
     /// Never: a Parquet file has a footer.
@@ -210,6 +233,7 @@ impl ParquetFile {
             target: &self.target,
             parts: &self.parts,
             layout: &self.layout,
+            clustered: &self.clustered,
         };
         // Equality deletes are what takes time here: match them for all files at once.
         in_parallel(&self.parts, |part| self.deleted(part).map(|_| ()))

@@ -6,6 +6,7 @@
 //! lengths never shrink with growing numbers; zeros before the footer make up the difference.
 
 use super::chunk::GroupRows;
+use super::clustered;
 use super::format::{
     Codec, ColumnChunk, Encoding, FileMetaData, Page, PageHeader, RowGroup, SchemaElement,
     Statistics,
@@ -33,6 +34,8 @@ pub struct FooterInput<'a> {
     pub target: &'a TargetSchema,
     pub parts: &'a [Part],
     pub layout: &'a Layout,
+    /// Leaves whose bounds are to be exact.
+    pub clustered: &'a [bool],
 }
 
 impl FooterInput<'_> {
@@ -102,7 +105,8 @@ impl FooterInput<'_> {
     }
 
     fn row_group(&self, index: usize, rows: u64, columns: Vec<ColumnChunk>) -> RowGroup {
-        let sum = |size: fn(&ColumnChunk) -> i64| columns.iter().map(size).sum::<i64>();
+        let sum =
+            |size: fn(&ColumnChunk) -> i64| columns.iter().map(size).fold(0, i64::saturating_add);
         RowGroup {
             total_byte_size: sum(|c| c.total_uncompressed_size),
             num_rows: signed(rows),
@@ -128,7 +132,10 @@ impl FooterInput<'_> {
         FileMetaData {
             version: 2,
             schema,
-            num_rows: row_groups.iter().map(|g| g.num_rows).sum(),
+            num_rows: row_groups
+                .iter()
+                .map(|g| g.num_rows)
+                .fold(0, i64::saturating_add),
             row_groups,
             key_value_metadata,
             created_by: Some(concat!("bergfs version ", env!("CARGO_PKG_VERSION")).to_owned()),
@@ -174,7 +181,18 @@ impl FooterInput<'_> {
                     dropped_rows: !rows.deleted.is_empty(),
                     ordered: rows.part.opened.footer.metadata.column_orders,
                 };
-                entry.statistics = after(source.statistics.as_ref(), change);
+                let exact = self.clustered.get(leaf) == Some(&true) && change.dropped_rows;
+                entry.statistics = if exact {
+                    let counters = self.view.storage.counters();
+                    Some(clustered::exact(
+                        rows,
+                        *column,
+                        stored.conversion,
+                        counters,
+                    )?)
+                } else {
+                    after(source.statistics.as_ref(), change)
+                };
             }
             (LeafPlan::Missing(missing), _)
                 if missing.guide.is_none() && missing.entries.len() == 1 =>

@@ -103,37 +103,42 @@ fn booleans(values: &[u8], keep: &KeepRuns, out: &mut Vec<u8>) -> Result<(), Dec
     Ok(())
 }
 
-/// 64-bit integers that [`filter_values`] gave, `count` of them, through the dictionary where there is one.
-pub fn longs(
+/// Integers that [`filter_values`] gave, `count` of them, of 8 bytes (`wide`) or 4, through the dictionary where there
+/// is one.
+pub fn integers(
+    wide: bool,
     encoding: Encoding,
     values: &[u8],
     dictionary: &[u8],
     count: usize,
 ) -> Result<Vec<i64>, DecodeError> {
-    let (dictionary, _) = dictionary.as_chunks::<8>();
-    let (plain, _) = values.as_chunks::<8>();
-    let out: Vec<i64> = match encoding {
+    let plain = |bytes: &[u8]| -> Vec<i64> {
+        if wide {
+            let (values, _) = bytes.as_chunks::<8>();
+            values.iter().map(|v| i64::from_le_bytes(*v)).collect()
+        } else {
+            let (values, _) = bytes.as_chunks::<4>();
+            let value = |v: &[u8; 4]| i64::from(i32::from_le_bytes(*v));
+            values.iter().map(value).collect()
+        }
+    };
+    let out = match encoding {
         Encoding::RleDictionary if count > 0 => {
+            let dictionary = plain(dictionary);
             let (width, indexes) = rle::split_index_width(values)?;
             let mut decoded = Vec::new();
             rle::decode(indexes, width, count, &mut decoded)?;
-            let value = |index: &u32| {
-                let bytes = dictionary.get(usize::try_from(*index).ok()?)?;
-                Some(i64::from_le_bytes(*bytes))
-            };
             decoded
                 .iter()
                 .map(|index| {
-                    value(index).ok_or_else(|| {
+                    let value = usize::try_from(*index).ok().and_then(|i| dictionary.get(i));
+                    value.copied().ok_or_else(|| {
                         DecodeError::corrupt(WHAT, "an index past the end of the dictionary")
                     })
                 })
-                .collect::<Result<_, _>>()?
+                .collect::<Result<Vec<i64>, _>>()?
         }
-        _ => plain
-            .iter()
-            .map(|bytes| i64::from_le_bytes(*bytes))
-            .collect(),
+        _ => plain(values),
     };
     if out.len() == count {
         Ok(out)
