@@ -149,12 +149,8 @@ impl ParquetFile {
                         part.opened.file.read_exact_at(out, offset + inside)?;
                     }
                     SegmentBytes::Slot => {
-                        let deleted = self.deleted_rows(part, group)?;
-                        let rows = GroupRows {
-                            part,
-                            group,
-                            deleted: &deleted,
-                        };
+                        let deleted = self.deleted(part)?;
+                        let rows = GroupRows::new(part, group, &deleted);
                         self.fill_slot(rows, leaf, segment, inside, out)?;
                     }
                 }
@@ -239,7 +235,7 @@ impl ParquetFile {
         in_parallel(&self.parts, |part| self.deleted(part).map(|_| ()))
             .into_iter()
             .collect::<Result<(), _>>()?;
-        let mut tail = input.make(|part, group| self.deleted_rows(part, group))?;
+        let mut tail = input.make(|part| self.deleted(part))?;
         let len = u32::try_from(tail.len()).map_err(|_| self.oversized())?;
         tail.extend_from_slice(&len.to_le_bytes());
         tail.extend_from_slice(MAGIC);
@@ -258,21 +254,6 @@ impl ParquetFile {
             path,
             reason: "a footer larger than its tail".to_owned(),
         }
-    }
-
-    /// Rows of a row group that are gone, ascending, relative to its first.
-    fn deleted_rows(&self, part: &Part, group: usize) -> Result<Vec<u32>, ParquetError> {
-        let deleted = self.deleted(part)?;
-        let rows = part.rows(group);
-        let mut positions = deleted.iter();
-        positions.advance_to(rows.start);
-        positions
-            .take_while(|position| *position < rows.end)
-            .map(|position| {
-                u32::try_from(position - rows.start)
-                    .map_err(|_| part.corrupt("a row group of more than 2^32 rows".to_owned()))
-            })
-            .collect()
     }
 
     /// Positions of a data file that any delete removes.
