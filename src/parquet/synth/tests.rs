@@ -33,8 +33,8 @@ fn a_constant_takes_no_more_bytes_for_a_million_rows_than_for_ten() {
 
 #[test]
 fn row_ids_without_a_gap_take_five_bytes_for_128_rows() {
-    let ids: Vec<Option<i64>> = (0..30_000).map(|i| Some(1_000_000 + i)).collect();
-    let chunk = longs(&leaf(Physical::Int64, 1, 0), &ids).unwrap();
+    let ids = (0..30_000).map(|i| 1_000_000 + i);
+    let chunk = positions(&leaf(Physical::Int64, 1, 0), 30_000, ids).unwrap();
     assert!(
         chunk.bytes.len() < 30_000 / 128 * 5 + 64,
         "{}",
@@ -105,12 +105,13 @@ proptest! {
     ) {
         // A cheap hash decides who goes, so that gaps of all sizes come up.
         let goes = |row: u64| (row ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        let kept: Vec<Option<i64>> = (0..rows)
+        let kept: Vec<i64> = (0..rows)
             .filter(|row| !goes(*row).is_multiple_of(one_in))
-            .map(|row| Some(row.cast_signed()))
+            .map(|row| row.cast_signed())
             .collect();
         let deleted = rows - kept.len() as u64;
-        let chunk = longs(&leaf(Physical::Int64, 1, 0), &kept).unwrap();
+        let count = kept.len() as u64;
+        let chunk = positions(&leaf(Physical::Int64, 1, 0), count, kept.iter().copied()).unwrap();
         let bound = positions_len_bound(rows, known.then_some(deleted));
         prop_assert!(chunk.bytes.len() as u64 <= bound, "{} > {bound}", chunk.bytes.len());
     }
@@ -123,10 +124,11 @@ proptest! {
         let mut kept = Vec::new();
         let mut row = 0;
         for (keep, gap) in runs {
-            kept.extend((row..row + keep).map(|row| Some(row.cast_signed())));
+            kept.extend((row..row + keep).map(|row| row.cast_signed()));
             row += keep + gap;
         }
-        let chunk = longs(&leaf(Physical::Int64, 1, 0), &kept).unwrap();
+        let count = kept.len() as u64;
+        let chunk = positions(&leaf(Physical::Int64, 1, 0), count, kept.iter().copied()).unwrap();
         let bound = positions_len_bound(row, known.then_some(row - kept.len() as u64));
         prop_assert!(chunk.bytes.len() as u64 <= bound, "{} > {bound}", chunk.bytes.len());
     }
