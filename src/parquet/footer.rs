@@ -72,6 +72,9 @@ impl FooterInput<'_> {
             })?;
             groups.push(self.row_group(index, rows.rows(), columns));
         }
+        for leaf in 0..self.target.leaves.len() {
+            all_or_no_bounds(&mut groups, leaf);
+        }
         let mut bytes = Vec::new();
         self.file(groups).write(&mut bytes);
         Ok(bytes)
@@ -136,5 +139,32 @@ impl FooterInput<'_> {
             column_orders: true,
             encrypted: false,
         }
+    }
+}
+
+/// Takes a column's bounds away where some row group has none: DataFusion answers `min()` from the row groups that have
+/// bounds, as if the others were empty. A row group of nulls needs none. Bounds flagged inexact answer nothing, and stay.
+fn all_or_no_bounds(groups: &mut [RowGroup], leaf: usize) {
+    let is_unbounded = |chunk: &ColumnChunk| {
+        chunk.statistics.as_ref().is_none_or(|statistics| {
+            statistics.min_value.is_none() && statistics.null_count != Some(chunk.num_values)
+        })
+    };
+    let mut chunks = groups.iter().filter_map(|group| group.columns.get(leaf));
+    if !chunks.any(is_unbounded) {
+        return;
+    }
+    let chunks = groups
+        .iter_mut()
+        .filter_map(|group| group.columns.get_mut(leaf));
+    for statistics in chunks.filter_map(|chunk| chunk.statistics.as_mut()) {
+        if statistics.is_min_value_exact != Some(false) {
+            statistics.min_value = None;
+            statistics.max_value = None;
+            statistics.is_min_value_exact = None;
+            statistics.is_max_value_exact = None;
+        }
+        statistics.min = None;
+        statistics.max = None;
     }
 }
