@@ -15,6 +15,9 @@ use super::transcode::{self, StoredChunk, Wanted};
 use super::{DecodeError, ParquetError, View};
 use crate::cache::CacheKey;
 
+/// The most deleted rows of one row group that are listed, at 4 bytes each.
+const MAX_DELETED: u64 = 1 << 28;
+
 /// What stands in a segment that is a slot.
 #[derive(Clone, Debug)]
 pub enum SlotContent {
@@ -91,6 +94,12 @@ impl<'a> GroupRows<'a> {
 
     /// Rows that are gone, ascending, relative to the row group's first.
     fn deleted_rows(&self) -> Result<Vec<u32>, ParquetError> {
+        if self.lost > MAX_DELETED {
+            return Err(ParquetError::Unsupported {
+                path: self.part.path().to_owned(),
+                feature: format!("{} deleted rows in one row group", self.lost),
+            });
+        }
         let rows = self.part.rows(self.group);
         let mut positions = self.deleted.iter();
         positions.advance_to(rows.start);
@@ -219,10 +228,8 @@ impl<'a> GroupRows<'a> {
                 first: Some(first),
                 stored: None,
             } => {
-                let ids = self
-                    .positions()
-                    .map(|p| Some(first.saturating_add_unsigned(p)));
-                synth::longs(target, &ids.collect::<Vec<_>>()).map_err(misfit)
+                let ids = self.positions().map(|p| first.saturating_add_unsigned(p));
+                synth::positions(target, self.rows(), ids).map_err(misfit)
             }
             LeafPlan::LastUpdated {
                 inherited: Some(inherited),
@@ -243,8 +250,8 @@ impl<'a> GroupRows<'a> {
                     .map_err(misfit)
             }
             LeafPlan::Position => {
-                let positions = self.positions().map(|p| i64::try_from(p).ok());
-                synth::longs(target, &positions.collect::<Vec<_>>()).map_err(misfit)
+                let positions = self.positions().map(|p| 0i64.saturating_add_unsigned(p));
+                synth::positions(target, self.rows(), positions).map_err(misfit)
             }
         }
     }

@@ -8,7 +8,7 @@ use super::chunk::{GroupRows, SlotContent};
 use super::clustered::clustered;
 use super::extra::ExtraColumn;
 use super::footer::{FooterInput, TRAILER};
-use super::layout::{Layout, MAGIC, Segment, SegmentBytes};
+use super::layout::{Bloom, Layout, MAGIC, Segment, SegmentBytes};
 use super::part::{OpenedFile, Part};
 use super::slot::{Behind, filler};
 use super::target::{FieldSources, TargetSchema};
@@ -125,7 +125,10 @@ impl ParquetFile {
                 segment.offset + segment.len,
                 Piece::Segment(index, *segment),
             ),
-            None => (self.len, Piece::Tail),
+            None => match self.layout.bloom_at(at) {
+                Some(bloom) => (bloom.offset + bloom.len, Piece::Bloom(*bloom)),
+                None => (self.len, Piece::Tail),
+            },
         }
     }
 
@@ -139,6 +142,13 @@ impl ParquetFile {
                 let (gap, rest) = out.split_at_mut(zeros);
                 gap.fill(0);
                 copy_from(&tail, at.max(start) - start, rest);
+            }
+            Piece::Bloom(bloom) => {
+                let part = self.parts.get(bloom.part);
+                let part =
+                    part.ok_or_else(|| self.inconsistent("a Bloom filter without a file"))?;
+                let offset = bloom.source + (at - bloom.offset);
+                part.opened.file.read_exact_at(out, offset)?;
             }
             Piece::Segment(index, segment) => {
                 let (group, leaf) = self.layout.place(index);
@@ -212,10 +222,16 @@ impl ParquetFile {
     fn group(&self, group: usize) -> Result<(&Part, usize), ParquetError> {
         let place = self.layout.groups.get(group);
         let found = place.and_then(|place| Some((self.parts.get(place.part)?, place.group)));
-        found.ok_or_else(|| ParquetError::Corrupt {
-            path: String::new(),
-            reason: "a segment without a row group".to_owned(),
-        })
+        found.ok_or_else(|| self.inconsistent("a segment without a row group"))
+    }
+
+    /// An error that only a bug can bring about.
+    fn inconsistent(&self, reason: &str) -> ParquetError {
+        let path = self.parts.first().map_or("", |part| part.path()).to_owned();
+        ParquetError::Corrupt {
+            path,
+            reason: reason.to_owned(),
+        }
     }
 
     /// The file's end, from the footer's first byte on.
@@ -236,24 +252,17 @@ impl ParquetFile {
             .into_iter()
             .collect::<Result<(), _>>()?;
         let mut tail = input.make(|part| self.deleted(part))?;
-        let len = u32::try_from(tail.len()).map_err(|_| self.oversized())?;
+        let len = u32::try_from(tail.len())
+            .map_err(|_| self.inconsistent("a footer larger than its tail"))?;
         tail.extend_from_slice(&len.to_le_bytes());
         tail.extend_from_slice(MAGIC);
         if tail.len() as u64 > self.len - self.layout.end || tail.len() as u64 <= TRAILER {
-            return Err(self.oversized());
+            return Err(self.inconsistent("a footer larger than its tail"));
         }
         self.view.storage.counters().footers_made.add(1);
         let tail = Arc::new(tail);
         *made = Some(Arc::clone(&tail));
         Ok(tail)
-    }
-
-    fn oversized(&self) -> ParquetError {
-        let path = self.parts.first().map_or("", |part| part.path()).to_owned();
-        ParquetError::Corrupt {
-            path,
-            reason: "a footer larger than its tail".to_owned(),
-        }
     }
 
     /// Positions of a data file that any delete removes.
@@ -283,6 +292,7 @@ impl ParquetFile {
 enum Piece {
     Magic,
     Segment(usize, Segment),
+    Bloom(Bloom),
     Tail,
 }
 

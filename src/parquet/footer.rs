@@ -88,7 +88,12 @@ impl FooterInput<'_> {
             .map(|(leaf, (target, part_leaf))| {
                 let segment = self.layout.segment(group, leaf);
                 let segment = segment.ok_or_else(|| part.corrupt("no such column".to_owned()))?;
-                chunk(leaf, part_leaf, target, segment)
+                let mut entry = chunk(leaf, part_leaf, target, segment)?;
+                if let Some(bloom) = self.layout.bloom(group, leaf) {
+                    entry.bloom_filter_offset = Some(signed(bloom.offset));
+                    entry.bloom_filter_length = i32::try_from(bloom.len).ok();
+                }
+                Ok(entry)
             })
             .collect()
     }

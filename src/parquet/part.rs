@@ -250,6 +250,21 @@ impl Part {
             .ok_or_else(|| self.corrupt("a row group that lacks a column".to_owned()))
     }
 
+    /// Where the Bloom filter of a leaf lies in the source file, and its length, where it holds for the virtual leaf:
+    /// its values must be stored as they are.
+    pub fn bloom_filter(&self, group: usize, leaf: usize) -> Option<(u64, u64)> {
+        let leaf = self.leaves.get(leaf)?;
+        let LeafPlan::Stored { column, .. } = &leaf.plan else {
+            return None;
+        };
+        let same_values = leaf.stored?.conversion == Conversion::None;
+        let chunk = self.chunk(group, *column).ok().filter(|_| same_values)?;
+        let offset = u64::try_from(chunk.bloom_filter_offset?).ok()?;
+        let len = u64::try_from(chunk.bloom_filter_length?).ok()?;
+        let inside = offset.checked_add(len)? <= self.opened.footer.footer_start;
+        (inside && len > 0).then_some((offset, len))
+    }
+
     /// Whether equality deletes apply: then which rows survive is not known before their keys are read.
     pub fn has_equality_deletes(&self) -> bool {
         !self.opened.scan.deletes.equality.is_empty()

@@ -31,9 +31,6 @@ use super::format::Encoding::{
     DeltaBinaryPacked, DeltaByteArray, DeltaLengthByteArray, Plain, PlainDictionary, Rle,
 };
 
-#[cfg(test)]
-mod tests;
-
 /// A slot always has room for this much filler (two page headers), so that any remainder can be filled.
 pub const FILL: u64 = 64;
 /// Bytes of the length that stands before the levels of a page of version 1.
@@ -243,3 +240,6 @@ pub fn transcoded_encodings(encodings: &[Encoding]) -> Vec<Encoding> {
     }
     out
 }
+
+#[cfg(test)]
+mod tests;

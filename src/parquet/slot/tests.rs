@@ -71,3 +71,9 @@ fn lists_and_required_fixed_length_columns_are_followed_by_a_gap() {
         closing(Closing::Optional)
     );
 }
+
+#[test]
+fn a_remainder_too_short_for_a_page_is_said_to_be() {
+    assert_eq!(filler(3, Closing::Required), None);
+    assert_eq!(filler(0, Closing::Required), Some(Vec::new()));
+}
