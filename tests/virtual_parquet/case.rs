@@ -264,7 +264,7 @@ impl Case {
         };
         let again = Opened::tree_with(&t.root(), &forgetful);
         let mut dice = Dice::new(self.seed + 1);
-        for _ in 0..20 {
+        for _ in 0..8 {
             let start = dice.below(bytes.len() as u64 + 10);
             let most = dice.below(bytes.len() as u64 + 10);
             let len = 1 + dice.below(1 + most);

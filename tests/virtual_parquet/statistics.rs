@@ -144,11 +144,16 @@ impl Stored {
         }
         let verdict = (self.judge)(statistics);
         if verdict.present {
-            assert!(verdict.bounds, "a value outside {verdict:?} of {place}");
+            assert!(
+                verdict.bounds,
+                "values from {}, outside the bounds of {place}",
+                verdict.extremes
+            );
             let has_to_be_exact = !verdict.byte_array || verdict.flagged_exact;
             assert!(
                 verdict.exact || !has_to_be_exact,
-                "bounds that are no extremes, {verdict:?} of {place}"
+                "values from {}, not the bounds of {place}",
+                verdict.extremes
             );
         }
     }
@@ -188,11 +193,16 @@ where
     } else {
         values.len()
     };
-    for value in filter
-        .iter()
-        .flat_map(|filter| values.iter().filter(|value| !filter.check(*value)))
-    {
-        panic!("{value:?} is not in the bloom filter of {}", column.path());
+    if let Some(filter) = filter {
+        let denied: Vec<_> = values
+            .iter()
+            .filter(|value| !filter.check(*value))
+            .collect();
+        assert!(
+            denied.is_empty(),
+            "{denied:?} are not in the bloom filter of {}",
+            column.path()
+        );
     }
     let nulls = (levels - values.len()) as u64;
     values.retain(|v| !left_out(v));
