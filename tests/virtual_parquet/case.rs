@@ -68,6 +68,7 @@ pub struct Case {
     /// Bytes of a dictionary, above which a chunk goes on without it.
     pub dictionary_limit: usize,
     pub page_index: bool,
+    pub bloom_filters: bool,
     pub draw: Draw,
     pub pattern: Pattern,
     pub means: Means,
@@ -88,6 +89,7 @@ impl Case {
             version: WriterVersion::PARQUET_1_0,
             dictionary_limit: 1 << 20,
             page_index: true,
+            bloom_filters: false,
             draw: Draw {
                 distinct: 12,
                 nulls: 20,
@@ -137,7 +139,9 @@ impl Case {
                     .set_data_page_row_count_limit(case.page_rows)
                     .set_write_batch_size(case.page_rows.min(3))
                     .set_dictionary_page_size_limit(case.dictionary_limit)
-                    .set_statistics_enabled(index);
+                    .set_statistics_enabled(index)
+                    .set_bloom_filter_enabled(case.bloom_filters)
+                    .set_bloom_filter_max_ndv(50);
                 for (leaf, encoding) in &leaves {
                     let path = ColumnPath::new(leaf.path.clone());
                     writer = writer.set_column_dictionary_enabled(path.clone(), encoding.is_none());
@@ -260,7 +264,7 @@ impl Case {
         };
         let again = Opened::tree_with(&t.root(), &forgetful);
         let mut dice = Dice::new(self.seed + 1);
-        for _ in 0..20 {
+        for _ in 0..8 {
             let start = dice.below(bytes.len() as u64 + 10);
             let most = dice.below(bytes.len() as u64 + 10);
             let len = 1 + dice.below(1 + most);

@@ -312,7 +312,7 @@ fn primitive(name: &str, k: u64) -> Value {
             .collect::<String>()
     };
     match name.split(['(', '[']).next().unwrap() {
-        "boolean" => json!(k % 3 == 0),
+        "boolean" => json!(k.is_multiple_of(3)),
         "int" => json!([i32::MIN, i32::MAX, noise as i32 % 1000, noise as i32][k.min(3) as usize]),
         "long" | "timestamp_ns" => {
             json!([i64::MIN, i64::MAX, noise as i64 % 1000, noise as i64][k.min(3) as usize])
@@ -337,7 +337,7 @@ fn primitive(name: &str, k: u64) -> Value {
             } else {
                 format!("{:01$}", noise % 99_999_999, precision)
             };
-            let sign = if k % 2 == 0 { "-" } else { "" };
+            let sign = if k.is_multiple_of(2) { "-" } else { "" };
             let sign = if digits.bytes().all(|d| d == b'0') {
                 ""
             } else {

@@ -72,6 +72,26 @@ fn a_file_without_deletes_is_served_without_decoding_a_page() {
 }
 
 #[test]
+fn bloom_filters_of_untouched_chunks_are_served() {
+    let (t, _) = Case {
+        bloom_filters: true,
+        pattern: Pattern::None,
+        ..Case::of(FLAT)
+    }
+    .build();
+    let bytes = Opened::tree(&t.root()).read(WHOLE).unwrap();
+    let footer = ParquetMetaDataReader::new()
+        .parse_and_finish(&Bytes::from(bytes))
+        .unwrap();
+    let chunks = footer.row_groups().iter().flat_map(|group| group.columns());
+    assert!(
+        chunks
+            .filter(|chunk| chunk.column_path().string() == "c6")
+            .all(|c| c.bloom_filter_offset().is_some())
+    );
+}
+
+#[test]
 fn row_groups_without_deletes_are_served_without_decoding_a_page() {
     // One of three row groups is hit.
     let case = Case {

@@ -237,6 +237,32 @@ fn promoted_columns_of_nulls_of_no_null_and_of_many_values() {
     }
 }
 
+#[test]
+fn bloom_filters_never_deny_a_value() {
+    let (old, new): (Vec<Column>, Vec<Column>) = PROMOTED.iter().copied().unzip();
+    for pattern in [Pattern::None, Pattern::First, Pattern::Random(50)] {
+        for columns in [FLAT, NESTED] {
+            Case {
+                bloom_filters: true,
+                pattern,
+                ..Case::of(columns)
+            }
+            .check();
+        }
+        let case = Case {
+            bloom_filters: true,
+            pattern,
+            files: 2,
+            ..Case::of(&old)
+        };
+        Case {
+            promoted: Some(new.clone()),
+            ..case
+        }
+        .check();
+    }
+}
+
 /// What the checks say of files that no one has touched: of the checks themselves.
 #[test]
 fn source_files_pass_the_same_checks() {

@@ -47,6 +47,7 @@ fn cases() -> impl Strategy<Value = Case> {
         0..101u64,
         prop_oneof![Just(1usize << 20), 1..500usize],
         any::<bool>(),
+        any::<bool>(),
     );
     (
         columns(),
@@ -69,7 +70,7 @@ fn cases() -> impl Strategy<Value = Case> {
                 version,
                 seed,
             )| {
-                let (distinct, nulls, dictionary_limit, page_index) = values;
+                let (distinct, nulls, dictionary_limit, page_index, bloom_filters) = values;
                 let draw = Draw { distinct, nulls };
                 Case {
                     columns,
@@ -82,6 +83,7 @@ fn cases() -> impl Strategy<Value = Case> {
                     version,
                     dictionary_limit,
                     page_index,
+                    bloom_filters,
                     draw,
                     pattern,
                     means,
@@ -92,7 +94,7 @@ fn cases() -> impl Strategy<Value = Case> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_combination_reads_right(case in cases()) {
