@@ -121,7 +121,10 @@ impl<'a> GroupRows<'a> {
         }
         let leaf = self.part.leaves.get(leaf)?;
         match &leaf.plan {
-            LeafPlan::Stored { column, .. } => leaf.stored?.identical.then_some(*column),
+            LeafPlan::Stored { column, .. } => self
+                .part
+                .is_served_as_it_is(self.group, leaf.stored?, *column)
+                .then_some(*column),
             LeafPlan::RowId {
                 first: Some(_),
                 stored: Some(column),

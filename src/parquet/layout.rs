@@ -210,7 +210,8 @@ impl GroupState<'_> {
                     nested: stored.max_rep > 0,
                     new_level_bits: (!stored.same_levels).then_some(level_bits),
                 };
-                self.source_or_slot(*column, stored.identical, slot_len(chunk, shape))
+                let as_it_is = self.part.is_served_as_it_is(self.group, stored, *column);
+                self.source_or_slot(*column, as_it_is, slot_len(chunk, shape))
             }
             LeafPlan::Missing(missing) => self.missing(missing, target),
             LeafPlan::RowId { first: None, .. }

@@ -73,12 +73,6 @@ CANNOT = {
     ("fastparquet", "encodings_v3", "any"): "it knows neither DELTA_BYTE_ARRAY nor BYTE_STREAM_SPLIT",
     ("fastparquet", "equality_deletes", "whole"): "it reads plain text as null where another row group has a dictionary",
     ("fastparquet", "partition_transforms", "whole"): "it reads plain text as null where another row group has a dictionary",
-    ("duckdb", "encodings", "clean"): "it knows no BYTE_STREAM_SPLIT of fixed-length bytes",
-    ("duckdb", "encodings_v3", "clean"): "it knows no BYTE_STREAM_SPLIT of fixed-length bytes",
-    ("polars read", "encodings", "clean"): "it knows no DELTA_BYTE_ARRAY of fixed-length bytes",
-    ("polars read", "encodings_v3", "clean"): "it knows no DELTA_BYTE_ARRAY of fixed-length bytes",
-    ("polars scan", "encodings", "clean"): "it knows no DELTA_BYTE_ARRAY of fixed-length bytes",
-    ("polars scan", "encodings_v3", "clean"): "it knows no DELTA_BYTE_ARRAY of fixed-length bytes",
     **{
         (f"spark {kind}", table, "any"): reason
         for kind in ("vectorized", "rows")
