@@ -19,6 +19,10 @@ use crate::parallel::in_parallel;
 use crate::rows::equality_deletes::KeyMatch;
 use crate::scan::ScanFile;
 
+/// Readers look for the footer in a file's last bytes, at most so many (pyarrow, Polars): whoever opens a file must not
+/// have its last chunks made by that.
+const TAIL_READ: u64 = 64 << 10;
+
 /// A virtual Parquet file over some data files of a view, in their order. Its size is known; its bytes are made as
 /// read.
 #[derive(Debug)]
@@ -56,7 +60,11 @@ impl ParquetFile {
             layout: &layout,
             clustered: &clustered,
         };
-        let len = layout.end + input.len_bound()?;
+        let mut tail = input.len_bound()?;
+        if layout.ends_in_slot(TAIL_READ.saturating_sub(tail)) {
+            tail = tail.max(TAIL_READ);
+        }
+        let len = layout.end + tail;
         Ok(ParquetFile {
             view: Arc::clone(view),
             len,

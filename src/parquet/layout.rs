@@ -161,6 +161,15 @@ impl Layout {
             .filter(|bloom| bloom.offset <= offset)
     }
 
+    /// Whether a slot reaches into the last `len` bytes before the end.
+    pub fn ends_in_slot(&self, len: u64) -> bool {
+        let start = self.end.saturating_sub(len);
+        let behind = self.segments.iter().rev();
+        behind
+            .take_while(|segment| segment.offset + segment.len > start)
+            .any(|segment| segment.bytes == SegmentBytes::Slot)
+    }
+
     /// The segment of a leaf in a row group.
     pub fn segment(&self, group: usize, leaf: usize) -> Option<&Segment> {
         self.segments.get(group * self.leaves + leaf)
