@@ -334,3 +334,6 @@ fn target_schema(view: &View, opened: &[OpenedFile], columns: &[ExtraColumn]) ->
     let fields: Vec<(&NestedField, FieldSources<'_>)> = own.chain(extra).collect();
     TargetSchema::build(&fields)
 }
+
+#[cfg(test)]
+mod tests;
