@@ -20,6 +20,7 @@ mod leaf_types;
 mod parquet_reader;
 pub mod position_deletes;
 pub mod projection;
+pub mod stored_values;
 #[cfg(test)]
 mod test_table;
 

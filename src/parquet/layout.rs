@@ -148,7 +148,8 @@ impl GroupState<'_> {
                     source: stored.physical,
                     widths: stored.conversion.widths(),
                     nested: stored.max_rep > 0,
-                    new_level_bits: (!stored.same_levels).then_some(level_bits),
+                    level_bits,
+                    new_levels: !stored.same_levels,
                 };
                 self.source_or_slot(*column, stored.identical, slot_len(chunk, shape))
             }

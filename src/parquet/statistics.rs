@@ -34,10 +34,11 @@ pub fn after(statistics: Option<&Statistics>, change: Change) -> Option<Statisti
         kept.is_max_value_exact = None;
     }
     if change.conversion != Conversion::None {
+        let bound = |bound: Option<&[u8]>| change.conversion.bound(bound?);
         kept = Statistics {
             null_count: kept.null_count,
-            min_value: convert(kept.min_value.as_deref(), change.conversion),
-            max_value: convert(kept.max_value.as_deref(), change.conversion),
+            min_value: bound(kept.min_value.as_deref()),
+            max_value: bound(kept.max_value.as_deref()),
             ..Statistics::default()
         };
     }
@@ -61,11 +62,4 @@ pub fn after(statistics: Option<&Statistics>, change: Change) -> Option<Statisti
         is_max_value_exact: bounds.then_some(false),
         ..Statistics::default()
     })
-}
-
-fn convert(bound: Option<&[u8]>, conversion: Conversion) -> Option<Box<[u8]>> {
-    match conversion {
-        Conversion::FixedToByteArray { .. } => bound.map(Box::from),
-        _ => conversion.apply(bound?).ok().map(Vec::into_boxed_slice),
-    }
 }

@@ -488,6 +488,9 @@ fn for_each_batch(
     path: &str,
     mut each: impl FnMut(u64, &[KeyColumn], usize),
 ) -> Result<(), RowsError> {
+    if rows == 0 {
+        return Ok(());
+    }
     let mut readers = columns
         .iter()
         .map(|(source, _)| match source {

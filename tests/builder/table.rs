@@ -177,6 +177,23 @@ impl TableBuilder {
         }
     }
 
+    /// Writes a data file of these bytes, which hold so many rows.
+    pub fn adopt(&mut self, name: &str, bytes: &[u8], rows: i64) -> Entry {
+        let format = match name.rsplit_once('.') {
+            Some((_, "avro")) => "AVRO",
+            Some((_, "orc")) => "ORC",
+            _ => "PARQUET",
+        };
+        Entry {
+            path: self.write_bytes(&format!("data/{name}"), bytes),
+            format: format.to_owned(),
+            spec_id: self.default_spec,
+            record_count: rows,
+            file_size: bytes.len() as i64,
+            ..Entry::default()
+        }
+    }
+
     /// Writes a position delete file of these rows (path and position), unpartitioned.
     pub fn position_deletes(&mut self, rows: &[(&str, i64)]) -> Entry {
         let schema = "2147483546 file_path: required string, 2147483545 pos: required long";

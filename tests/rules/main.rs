@@ -9,6 +9,7 @@ mod builder;
 
 mod builder_itself;
 mod rules_deletes;
+mod rules_formats;
 mod rules_lineage;
 mod rules_manifests;
 mod rules_metadata;
