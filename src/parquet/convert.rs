@@ -51,6 +51,9 @@ impl Conversion {
         leaf: &TargetLeaf,
     ) -> Result<Conversion, String> {
         use Physical::{ByteArray, Double, Fixed, Float, Int32, Int64, Int96};
+        if leaf.ty == PrimitiveType::Variant && source == leaf.physical {
+            return Ok(Conversion::None);
+        }
         let decimal = matches!(leaf.ty, PrimitiveType::Decimal { .. });
         let unsigned = matches!(
             annotation,

@@ -19,6 +19,7 @@ use super::statistics::{Change, after};
 use super::synth;
 use super::target::{TargetLeaf, TargetSchema};
 use super::{ParquetError, View};
+use crate::iceberg::types::PrimitiveType;
 use crate::rows::file_schema::Physical;
 
 /// The footer's length and the magic behind it.
@@ -173,6 +174,7 @@ impl FooterInput<'_> {
                     values: u64::try_from(entry.num_values).unwrap_or(0),
                     dropped_rows: !rows.deleted.is_empty(),
                     ordered: rows.part.opened.footer.metadata.column_orders,
+                    shapes: has_shapes(target),
                 };
                 entry.statistics = after(source.statistics.as_ref(), change);
             }
@@ -380,6 +382,7 @@ fn source_chunk(
         values,
         dropped_rows: false,
         ordered: part.opened.footer.metadata.column_orders,
+        shapes: has_shapes(target),
     };
     Ok(ColumnChunk {
         file_path: None,
@@ -397,6 +400,13 @@ fn source_chunk(
         column_index: None,
         ..source.clone()
     })
+}
+
+fn has_shapes(leaf: &TargetLeaf) -> bool {
+    matches!(
+        leaf.ty,
+        PrimitiveType::Geometry { .. } | PrimitiveType::Geography { .. }
+    )
 }
 
 /// The entry of a chunk that bergfs makes; the slot is the chunk.

@@ -22,11 +22,19 @@ pub struct Change {
     pub dropped_rows: bool,
     /// Whether the file says how its bounds are ordered; without that, `min_value` and `max_value` mean nothing.
     pub ordered: bool,
+    /// Whether the values are geometries or geographies, which have no order at all.
+    pub shapes: bool,
 }
 
 /// The statistics of a chunk after a change, from those before.
 pub fn after(statistics: Option<&Statistics>, change: Change) -> Option<Statistics> {
     let mut kept = statistics?.clone();
+    if change.shapes {
+        kept = Statistics {
+            null_count: kept.null_count,
+            ..Statistics::default()
+        };
+    }
     if !change.ordered {
         kept.min_value = None;
         kept.max_value = None;

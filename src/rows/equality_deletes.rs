@@ -438,7 +438,7 @@ fn descend(field: &ProjectedField) -> Option<KeySource> {
             }
             Cell::of(value).map(KeySource::Constant)
         }
-        FieldSource::List { .. } | FieldSource::Map { .. } => None,
+        FieldSource::Variant { .. } | FieldSource::List { .. } | FieldSource::Map { .. } => None,
     }
 }
 

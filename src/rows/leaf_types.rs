@@ -79,6 +79,8 @@ pub fn fit(wanted: &PrimitiveType, physical: Physical, annotation: Annotation) -
             annotation,
             A::None | A::String | A::Enum | A::Json | A::Bson
         ),
+        (T::Geometry { .. }, P::ByteArray) => matches!(annotation, A::None | A::Geometry),
+        (T::Geography { .. }, P::ByteArray) => matches!(annotation, A::None | A::Geography),
         _ => false,
     };
     if reads { Fit::Reads } else { Fit::Mismatch }

@@ -64,6 +64,8 @@ pub enum FieldSource {
         node: NodeId,
         fields: Vec<ProjectedField>,
     },
+    /// A variant: a group of `metadata`, and `value` or `typed_value` or both, found by these names.
+    Variant { node: NodeId },
     /// A list: the outer node (for a two-level list of a bare repeated field, `outer == repeated`), the repeated node,
     /// and the element, which may lie at the repeated node itself (two-level) or below it.
     List {
@@ -136,9 +138,6 @@ pub fn project(
         ids: &ids,
         context,
     };
-    view_fields
-        .iter()
-        .try_for_each(|field| projector.check_supported(field))?;
     projector.check_positions(view_fields)?;
     let fields = projector.by_id(view_fields, &file.roots)?;
     Ok(Projection {
@@ -217,25 +216,6 @@ impl Projector<'_> {
         fields.iter().map(each).collect()
     }
 
-    /// That the field is of a type this version shows, whether or not the file holds it.
-    fn check_supported(&self, field: &NestedField) -> Result<(), RowsError> {
-        let later = match &field.ty {
-            Type::Primitive(PrimitiveType::Variant) => "variant",
-            Type::Primitive(PrimitiveType::Geometry { .. }) => "geometry",
-            Type::Primitive(PrimitiveType::Geography { .. }) => "geography",
-            ty => {
-                return ty
-                    .children()
-                    .into_iter()
-                    .try_for_each(|child| self.check_supported(child));
-            }
-        };
-        Err(self.unsupported(format!(
-            "the type {later} (column {:?}, field id {})",
-            field.name, field.id
-        )))
-    }
-
     /// Ids given by position are wrong if a column bears the name of another field: then the file was not written
     /// with the table's columns in the order of their ids (partition columns left out of it, say).
     fn check_positions(&self, view_fields: &[Arc<NestedField>]) -> Result<(), RowsError> {
@@ -261,6 +241,7 @@ impl Projector<'_> {
     fn present(&self, field: &Arc<NestedField>, node: NodeId) -> Result<ProjectedField, RowsError> {
         let source = match &field.ty {
             Type::Primitive(PrimitiveType::Unknown) => FieldSource::Constant(None),
+            Type::Primitive(PrimitiveType::Variant) => self.variant(field, node)?,
             Type::Primitive(ty) => self.leaf(field, ty, node, false)?,
             Type::Struct(ty) => self.group(field, ty, node, false)?,
             Type::List(ty) => self.list(field, ty, node)?,
@@ -295,6 +276,25 @@ impl Projector<'_> {
                 node.name, field.id
             ))),
             Fit::AllNull | Fit::Mismatch => Err(self.mismatch(field, node)),
+        }
+    }
+
+    fn variant(&self, field: &NestedField, node_id: NodeId) -> Result<FieldSource, RowsError> {
+        let node = self.node(node_id)?;
+        let binary = |name| {
+            let child = self.file.child(node_id, name)?;
+            let leaf = self.file.get(child)?.leaf?;
+            Some(leaf.physical == Physical::ByteArray)
+        };
+        let typed = self.file.child(node_id, "typed_value").is_some();
+        let is_variant = node.repetition != Repetition::Repeated
+            && matches!(node.annotation, Annotation::None | Annotation::Variant)
+            && binary("metadata") == Some(true)
+            && binary("value").unwrap_or(typed);
+        if is_variant {
+            Ok(FieldSource::Variant { node: node_id })
+        } else {
+            Err(self.mismatch(field, node))
         }
     }
 

@@ -524,31 +524,6 @@ fn rule_46_smaller_integers_are_ints() {
 }
 
 #[test]
-fn rule_48_and_49_variant_and_geometry_are_refused_by_name() {
-    let variant = (
-        "struct<- metadata: required binary, - value: required binary>",
-        json!({"metadata": "01", "value": "00"}),
-    );
-    let point = (
-        "binary",
-        json!("0101000000000000000000f03f0000000000000040"),
-    );
-    let cases = [
-        ("variant", variant),
-        ("geometry", point.clone()),
-        ("geometry(srid:3857)", point.clone()),
-        ("geography(OGC:CRS84, spherical)", point),
-    ];
-    for (ty, (stored, value)) in cases {
-        let mut t = TableBuilder::new(3, &format!("1 id: long, 2 v: {ty}"));
-        let a =
-            t.write(Data::rows(json!([[1, value]])).schema(&format!("1 id: long, 2 v: {stored}")));
-        t.commit(Commit::of([a]));
-        refuses(&mut t, ENOTSUP, &[ty.split('(').next().unwrap()]);
-    }
-}
-
-#[test]
 fn rule_50_avro_and_orc_files_are_refused_by_name_never_empty() {
     for format in ["AVRO", "ORC", "LANCE"] {
         let mut t = TableBuilder::new(2, "1 id: long");

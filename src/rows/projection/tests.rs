@@ -545,19 +545,33 @@ fn rule_46_what_cannot_be_read_is_refused_by_name() {
         assert!(error.to_string().contains(feature), "{error}");
     };
     refused(PrimitiveType::Int, "int32 a (UINT_32)", "unsigned");
-    let variant = "optional group a = 1 { required binary metadata; required binary value; }";
-    let error = resolve([optional(1, "a", of(PrimitiveType::Variant))], variant).unwrap_err();
-    assert!(
-        error.is_unsupported() && error.to_string().contains("variant"),
-        "{error}"
-    );
-    refused(
-        PrimitiveType::Geometry {
-            crs: "OGC:CRS84".into(),
-        },
-        "binary a",
-        "geometry",
-    );
+}
+
+#[test]
+fn rule_48_a_variant_is_found_by_the_names_of_its_parts() {
+    let variant = |parts: &str| {
+        let file = format!("optional group a = 1 {{ {parts} }}");
+        resolve([optional(1, "a", of(PrimitiveType::Variant))], &file)
+    };
+    for parts in [
+        "required binary metadata; required binary value;",
+        "optional binary value; required binary metadata;",
+        "required binary metadata; optional int32 typed_value;",
+        "required binary metadata; optional binary value; optional int32 typed_value;",
+    ] {
+        let projection = variant(parts).unwrap();
+        assert!(matches!(
+            projection.fields[0].source,
+            FieldSource::Variant { node: 0 }
+        ));
+    }
+    for parts in [
+        "required binary metadata;",
+        "required binary value;",
+        "required int32 metadata; required binary value;",
+    ] {
+        assert!(!variant(parts).unwrap_err().is_unsupported());
+    }
 }
 
 #[test]
