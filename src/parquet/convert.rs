@@ -2,8 +2,9 @@
 //! otherwise elsewhere takes. Every conversion keeps the order of values.
 
 use crate::iceberg::types::PrimitiveType;
+use crate::iceberg::value::decimal_be;
 use crate::rows::file_schema::{Annotation, Physical};
-use crate::rows::stored_values::{Rescale, big_endian, int96, rescale, units_per_day};
+use crate::rows::stored_values::{Rescale, int96, rescale, units_per_day};
 
 use super::synth::fixed_decimal;
 use super::target::TargetLeaf;
@@ -261,7 +262,7 @@ fn fixed(values: &[u8], width: u32) -> Result<std::slice::ChunksExact<'_, u8>, S
 }
 
 fn unscaled(bytes: &[u8]) -> Result<i128, String> {
-    big_endian(bytes).ok_or_else(|| "a decimal of no bytes, or of more than 16".to_owned())
+    decimal_be(bytes).ok_or_else(|| "a decimal of no bytes, or of more than 16".to_owned())
 }
 
 fn push_fixed(value: i128, width: u32, out: &mut Vec<u8>) -> Result<(), String> {

@@ -1,4 +1,4 @@
-//! What stored values mean: counts of time units, INT96 timestamps, big-endian numbers (spec, "Parquet" in Appendix A;
+//! What stored values mean: counts of time units, INT96 timestamps (spec, "Parquet" in Appendix A;
 //! SPEC.md rule 46).
 //!
 //! Files written by Hive, Impala, Spark and others, and then taken into a table, store times in other units than the
@@ -77,16 +77,6 @@ pub fn int96(value: [u8; 12], per_day: i64) -> Option<i64> {
     i64::try_from(i128::from(day) * i128::from(per_day) + units).ok()
 }
 
-/// A two's-complement big-endian integer, of any number of bytes but no more than 128 significant bits.
-pub fn big_endian(bytes: &[u8]) -> Option<i128> {
-    let sign = if bytes.first()? & 0x80 != 0 { 0xFF } else { 0 };
-    let (extension, low) = bytes.split_at_checked(bytes.len().saturating_sub(16))?;
-    let mut wide = [sign; 16];
-    wide.get_mut(16 - low.len()..)?.copy_from_slice(low);
-    let same_sign = (wide[0] & 0x80 != 0) == (sign != 0);
-    (same_sign && extension.iter().all(|byte| *byte == sign)).then(|| i128::from_be_bytes(wide))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,17 +125,5 @@ mod tests {
         assert_eq!(millis.and_then(|rescale| rescale.apply(3)), Some(3000));
         assert_eq!(Rescale::Times(1000).apply(i64::MAX / 999), None);
         assert_eq!(rescale(Annotation::None, MICROS_PER_DAY), None);
-    }
-
-    #[test]
-    fn numbers_of_any_length() {
-        assert_eq!(big_endian(&[]), None);
-        assert_eq!(big_endian(&[0xff]), Some(-1));
-        assert_eq!(big_endian(&[0x80, 0]), Some(-32768));
-        assert_eq!(big_endian(&[0; 20]), Some(0));
-        assert_eq!(big_endian(&[0xff; 17]), Some(-1));
-        let mut wide = [0; 17];
-        wide[1] = 0x80;
-        assert_eq!(big_endian(&wide), None);
     }
 }

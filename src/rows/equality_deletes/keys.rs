@@ -11,10 +11,10 @@ use std::hash::{BuildHasherDefault, Hasher};
 use parquet::data_type::ByteArray;
 
 use crate::iceberg::types::PrimitiveType;
-use crate::iceberg::value::Value;
+use crate::iceberg::value::{Value, decimal_be};
 use crate::rows::file_schema::Annotation;
 use crate::rows::parquet_reader::{Batch, Values};
-use crate::rows::stored_values::{Rescale, big_endian, int96, rescale, units_per_day};
+use crate::rows::stored_values::{Rescale, int96, rescale, units_per_day};
 
 /// One value of a key.
 #[derive(Clone, Debug, PartialEq)]
@@ -102,10 +102,10 @@ impl KeyColumn {
             (T::Decimal { .. }, Values::Int32(v)) => wides(present_ref, v, |v| Some(i128::from(v))),
             (T::Decimal { .. }, Values::Int64(v)) => wides(present_ref, v, |v| Some(i128::from(v))),
             (T::Decimal { .. }, Values::Fixed(v)) => {
-                wides(present_ref, v, |v| big_endian(v.data()))
+                wides(present_ref, v, |v| decimal_be(v.data()))
             }
             (T::Decimal { .. }, Values::ByteArray(v)) => {
-                wides(present_ref, v, |v| big_endian(v.data()))
+                wides(present_ref, v, |v| decimal_be(v.data()))
             }
             (T::Double, Values::Float(v)) => {
                 words(present_ref, v, |v| Some(double_word(f64::from(v))))
