@@ -24,6 +24,7 @@ use crate::storage::{SourceFile, SpillWriter, Spilled, Storage, StorageError};
 
 mod avro;
 mod columns;
+mod orc;
 
 /// What the Parquet writer collects before it is written to the spill file, in bytes.
 const WRITE_BUFFER: usize = 1 << 20;
@@ -92,6 +93,7 @@ pub fn open(
     let convert: fn(&SourceFile, BufWriter<SpillWriter>) -> _ = match format {
         FileFormat::Parquet => return Ok(storage.open(path)?),
         FileFormat::Avro => avro::convert,
+        FileFormat::Orc => orc::convert,
         other => {
             return Err(ConvertError::Unsupported {
                 path: path.to_owned(),

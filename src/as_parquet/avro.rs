@@ -22,7 +22,7 @@ use parquet::basic::{LogicalType, Repetition, TimeUnit, Type as Physical};
 use parquet::schema::types::{Type, TypePtr};
 
 use super::Failure;
-use super::columns::{At, Cell, Columns};
+use super::columns::{At, Cell, Columns, DecimalAs, too_wide};
 use crate::iceberg::avro::{Container, Cursor, Logical, MAX_BLOCK, SYNC_LENGTH, Schema, Shape};
 use crate::iceberg::value::decimal_be;
 use crate::storage::{SourceFile, SpillWriter, Spilled};
@@ -141,13 +141,6 @@ enum Encoded {
     Fixed(usize),
     /// `None`: with their length before them.
     Decimal(Option<usize>, DecimalAs),
-}
-
-#[derive(Clone, Copy, Debug)]
-enum DecimalAs {
-    Int32,
-    Int64,
-    Fixed16,
 }
 
 /// The column and the node of a schema. Recursion goes down the schema, whose depth parsing has bounded.
@@ -369,17 +362,9 @@ impl Stored {
         scale: u8,
         name: &str,
     ) -> Result<Stored, Failure> {
-        if !(1..=38).contains(&precision) || scale > precision {
-            return Err(Failure::Unsupported(format!(
-                "decimal({precision}, {scale}) (field {name:?})"
-            )));
-        }
-        let (physical, to, length) = match precision {
-            0..=9 => (Physical::INT32, DecimalAs::Int32, -1),
-            10..=18 => (Physical::INT64, DecimalAs::Int64, -1),
-            // Holds 38 digits; which digits a value has is not looked at.
-            _ => (Physical::FIXED_LEN_BYTE_ARRAY, DecimalAs::Fixed16, 16),
-        };
+        let (physical, to, length) = DecimalAs::of(precision, scale).ok_or_else(|| {
+            Failure::Unsupported(format!("decimal({precision}, {scale}) (field {name:?})"))
+        })?;
         Ok(Stored {
             physical,
             logical: Some(LogicalType::decimal(scale.into(), precision.into())),
@@ -512,27 +497,10 @@ impl Encoded {
                     Some(len) => cursor.take(len)?,
                     None => cursor.bytes()?,
                 };
-                return to.push(bytes, leaf, at, out);
+                let unscaled = decimal_be(bytes).ok_or_else(too_wide)?;
+                return to.push(unscaled, leaf, at, out);
             }
         };
         out.push(leaf, at, cell)
-    }
-}
-
-impl DecimalAs {
-    fn push(self, bytes: &[u8], leaf: usize, at: At, out: &mut Columns) -> Result<(), Failure> {
-        let too_wide = || corrupt("a decimal with more digits than its type");
-        let unscaled = decimal_be(bytes).ok_or_else(too_wide)?;
-        match self {
-            DecimalAs::Int32 => {
-                let value = i32::try_from(unscaled).map_err(|_| too_wide())?;
-                out.push(leaf, at, Cell::Int32(value))
-            }
-            DecimalAs::Int64 => {
-                let value = i64::try_from(unscaled).map_err(|_| too_wide())?;
-                out.push(leaf, at, Cell::Int64(value))
-            }
-            DecimalAs::Fixed16 => out.push(leaf, at, Cell::Bytes(&unscaled.to_be_bytes())),
-        }
     }
 }

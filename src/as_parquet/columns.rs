@@ -257,6 +257,54 @@ fn split<T: From<ByteArray>>(values: Vec<u8>, ends: Vec<usize>) -> Vec<T> {
         .collect()
 }
 
+/// What decimals of a type are stored as.
+#[derive(Clone, Copy, Debug)]
+pub enum DecimalAs {
+    Int32,
+    Int64,
+    /// Of 16 bytes.
+    Fixed,
+}
+
+impl DecimalAs {
+    /// The column of a decimal type: its physical type, and the length of it. `None` for a type that does not exist.
+    pub fn of(precision: u8, scale: u8) -> Option<(Physical, DecimalAs, i32)> {
+        match precision {
+            _ if scale > precision => None,
+            1..=9 => Some((Physical::INT32, DecimalAs::Int32, -1)),
+            10..=18 => Some((Physical::INT64, DecimalAs::Int64, -1)),
+            19..=38 => Some((Physical::FIXED_LEN_BYTE_ARRAY, DecimalAs::Fixed, 16)),
+            _ => None,
+        }
+    }
+
+    /// Pushes an unscaled value.
+    pub fn push(
+        self,
+        unscaled: i128,
+        leaf: usize,
+        at: At,
+        out: &mut Columns,
+    ) -> Result<(), Failure> {
+        match self {
+            DecimalAs::Int32 => {
+                let value = i32::try_from(unscaled).map_err(|_| too_wide())?;
+                out.push(leaf, at, Cell::Int32(value))
+            }
+            DecimalAs::Int64 => {
+                let value = i64::try_from(unscaled).map_err(|_| too_wide())?;
+                out.push(leaf, at, Cell::Int64(value))
+            }
+            DecimalAs::Fixed => out.push(leaf, at, Cell::Bytes(&unscaled.to_be_bytes())),
+        }
+    }
+}
+
+/// A decimal that its type cannot hold.
+pub fn too_wide() -> Failure {
+    Failure::Corrupt("a decimal with more digits than its type".to_owned())
+}
+
 fn failed(error: ParquetError) -> Failure {
     Failure::Write(std::io::Error::other(error))
 }
