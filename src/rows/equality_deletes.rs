@@ -445,6 +445,7 @@ fn read_keys(reader: &ParquetReader, fields: &[KeyField], path: &str) -> Result<
     let context = ProjectionContext {
         path,
         name_mapping: None,
+        names_are_mapping: false,
         partition: Default::default(),
     };
     let columns = fields

@@ -14,7 +14,7 @@
 //! ```
 //!
 //! A file whose columns have no ids at all is resolved through the table's name mapping, or failing that by position
-//! (`file_ids`); positions that the names contradict are refused. What can be read as what is decided in `leaf_types`.
+//! (`file_ids`), or by name if it is an Avro or ORC file; positions that the names contradict are refused. What can be read as what is decided in `leaf_types`.
 //!
 //! Refused rather than read as null, since a reader could not tell the difference: a group without an id around fields
 //! that have theirs, and a list or map whose element, key or value has no id.
@@ -22,7 +22,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::iceberg::manifest::DataFile;
+use crate::iceberg::manifest::{DataFile, FileFormat};
 use crate::iceberg::name_mapping::NameMapping;
 use crate::iceberg::partition::{PartitionSpec, Transform};
 use crate::iceberg::schema::reserved;
@@ -89,6 +89,9 @@ pub struct ProjectionContext<'a> {
     pub path: &'a str,
     /// The table's `schema.name-mapping.default`.
     pub name_mapping: Option<&'a NameMapping>,
+    /// Whether a file without ids and a table without a mapping are matched by the names of the table's schema, as
+    /// Iceberg Java does for Avro and ORC, and not by position.
+    pub names_are_mapping: bool,
     /// The file's identity-partition values, by source field id.
     pub partition: HashMap<FieldId, Option<Value>>,
 }
@@ -116,6 +119,7 @@ impl<'a> ProjectionContext<'a> {
         ProjectionContext {
             path: &file.path,
             name_mapping,
+            names_are_mapping: file.format != FileFormat::Parquet,
             partition,
         }
     }
@@ -132,7 +136,10 @@ pub fn project(
     file: &FileSchema,
     context: &ProjectionContext<'_>,
 ) -> Result<Projection, RowsError> {
-    let ids = FileIds::resolve(file, context.name_mapping, context.path)?;
+    let own_names = (context.names_are_mapping && context.name_mapping.is_none())
+        .then(|| NameMapping::of(view_fields));
+    let mapping = context.name_mapping.or(own_names.as_ref());
+    let ids = FileIds::resolve(file, mapping, context.path)?;
     let projector = Projector {
         file,
         ids: &ids,

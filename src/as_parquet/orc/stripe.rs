@@ -332,7 +332,7 @@ fn rescaled(value: i128, from: i64, to: u8) -> Option<i128> {
 
 /// A count of microseconds (cut toward minus infinity) or nanoseconds since 1970. The seconds of times before 1970 were
 /// cut toward zero, except that those of a thousandth of a second and less were not (ORC-763); writers and readers have
-/// agreed on that since.
+/// agreed on that since. Arrow's writer gives such times negative nanoseconds.
 fn timestamp(seconds: i64, nanos: i64, nanoseconds: bool) -> Option<i64> {
     let mut seconds = seconds.checked_add(TIMESTAMP_BASE)?;
     let zeros = u32::try_from(nanos & 7).ok()?;
@@ -340,7 +340,7 @@ fn timestamp(seconds: i64, nanos: i64, nanoseconds: bool) -> Option<i64> {
     if zeros > 0 {
         nanos = nanos.checked_mul(10i64.checked_pow(zeros + 1)?)?;
     }
-    if !(0..1_000_000_000).contains(&nanos) {
+    if nanos.abs() >= 1_000_000_000 {
         return None;
     }
     if seconds < 0 && nanos > 999_999 {
@@ -350,7 +350,9 @@ fn timestamp(seconds: i64, nanos: i64, nanoseconds: bool) -> Option<i64> {
         let time = i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
         i64::try_from(time).ok()
     } else {
-        seconds.checked_mul(1_000_000)?.checked_add(nanos / 1000)
+        seconds
+            .checked_mul(1_000_000)?
+            .checked_add(nanos.div_euclid(1000))
     }
 }
 

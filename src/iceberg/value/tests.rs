@@ -359,12 +359,12 @@ proptest! {
 
 #[test]
 fn numbers_of_any_length() {
-    assert_eq!(decimal_be(&[]), None);
-    assert_eq!(decimal_be(&[0xff]), Some(-1));
-    assert_eq!(decimal_be(&[0x80, 0]), Some(-32768));
-    assert_eq!(decimal_be(&[0; 20]), Some(0));
-    assert_eq!(decimal_be(&[0xff; 17]), Some(-1));
+    assert_eq!(super::decimal_be(&[]), None);
+    assert_eq!(super::decimal_be(&[0xff]), Some(-1));
+    assert_eq!(super::decimal_be(&[0x80, 0]), Some(-32768));
+    assert_eq!(super::decimal_be(&[0; 20]), Some(0));
+    assert_eq!(super::decimal_be(&[0xff; 17]), Some(-1));
     let mut wide = [0; 17];
     wide[1] = 0x80;
-    assert_eq!(decimal_be(&wide), None);
+    assert_eq!(super::decimal_be(&wide), None);
 }

@@ -72,12 +72,14 @@ fn context() -> ProjectionContext<'static> {
     ProjectionContext {
         path: "data.parquet",
         name_mapping: None,
+        names_are_mapping: false,
         partition: HashMap::new(),
     }
 }
 
 fn in_partition(id: i32, value: Option<Value>) -> ProjectionContext<'static> {
     ProjectionContext {
+        names_are_mapping: false,
         partition: HashMap::from([(FieldId(id), value)]),
         ..context()
     }
