@@ -112,6 +112,7 @@ fn show_one(field: &ProjectedField) -> String {
         FieldSource::Constant(None) => "null".into(),
         FieldSource::Constant(Some(value)) => format!("{value:?}"),
         FieldSource::Leaf { node } => format!("leaf {node}"),
+        FieldSource::Variant { node } => format!("variant {node}"),
         FieldSource::Struct { node, fields } => format!("struct {node} ({})", show(fields)),
         FieldSource::List {
             outer,
