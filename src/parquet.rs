@@ -11,9 +11,11 @@ use crate::storage::{Storage, StorageError};
 
 mod bits;
 mod chunk;
+mod clustered;
 mod codec;
 mod convert;
 mod delta;
+mod entry;
 mod error;
 mod extra;
 mod file;

@@ -58,6 +58,11 @@ pub fn convert(file: &SourceFile, out: BufWriter<SpillWriter>) -> Result<Spilled
         fields.push(ty);
         nodes.push(node);
     }
+    if leaves == 0 {
+        return Err(Failure::Unsupported(
+            "an Avro file without columns".to_owned(),
+        ));
+    }
     let root = Type::group_type_builder("table").with_fields(fields);
     let mut columns = Columns::new(root.build().map_err(unwritable)?, out)?;
 

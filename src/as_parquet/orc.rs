@@ -230,6 +230,11 @@ impl<'a> Schema<'a> {
             self.node(column, child, name, key, rep, depth + 1, leaves)
         };
         let (parquet, kind) = match (ty.kind, ty.children.as_slice()) {
+            // Nothing would tell where a list of them ends.
+            (STRUCT, []) => {
+                let empty = format!("a struct without fields (field {name:?})");
+                return Err(Failure::Unsupported(empty));
+            }
             (STRUCT, children) => {
                 let (mut fields, mut nodes) = (Vec::new(), Vec::new());
                 for (child, name) in children.iter().zip(&ty.names) {

@@ -41,6 +41,11 @@ pub fn after(statistics: Option<&Statistics>, change: Change) -> Option<Statisti
         kept.is_min_value_exact = None;
         kept.is_max_value_exact = None;
     }
+    if matches!(change.source, Physical::ByteArray | Physical::Fixed(_)) {
+        // Old writers compared bytes as signed, which readers know by the writer's name; ours would hide it.
+        kept.min = None;
+        kept.max = None;
+    }
     if change.conversion != Conversion::None {
         let bound = |bound: Option<&[u8]>| change.conversion.bound(bound?);
         kept = Statistics {
@@ -71,3 +76,6 @@ pub fn after(statistics: Option<&Statistics>, change: Change) -> Option<Statisti
         ..Statistics::default()
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -417,3 +417,6 @@ fn annotation(ty: &PrimitiveType) -> Annotation {
         PrimitiveType::Geography { .. } => Annotation::Geography,
     }
 }
+
+#[cfg(test)]
+mod tests;

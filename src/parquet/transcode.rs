@@ -352,8 +352,12 @@ pub fn parents(
     Ok(out)
 }
 
-/// The kept values of a flat column of 64-bit integers.
-pub fn longs(chunk: StoredChunk<'_>, counters: &Counters) -> Result<Vec<Option<i64>>, DecodeError> {
+/// The kept values of a flat column of 32-bit or 64-bit integers.
+pub fn integers(
+    chunk: StoredChunk<'_>,
+    counters: &Counters,
+) -> Result<Vec<Option<i64>>, DecodeError> {
+    let wide = chunk.physical == Physical::Int64;
     let mut out = Vec::new();
     let mut rows = RowCursor::new(chunk);
     each_data_page(chunk, counters, |page, parts, dictionary| {
@@ -367,15 +371,15 @@ pub fn longs(chunk: StoredChunk<'_>, counters: &Counters) -> Result<Vec<Option<i
             &value_keep,
             Conversion::None,
         )?;
-        let mut longs =
-            values::longs(encoding, &values, dictionary, value_keep.kept())?.into_iter();
+        let mut present_values =
+            values::integers(wide, encoding, &values, dictionary, value_keep.kept())?.into_iter();
         for run in keep.runs() {
             for index in run.clone() {
                 let present = levels
                     .def
                     .as_ref()
                     .is_none_or(|def| def.get(index).copied() == Some(chunk.max_def));
-                out.push(if present { longs.next() } else { None });
+                out.push(if present { present_values.next() } else { None });
             }
         }
         Ok(())

@@ -1,5 +1,7 @@
 //! The kept values of one data page, in an encoding whose length is bounded (see `slot`).
 
+use std::borrow::Cow;
+
 use super::bits::BitWriter;
 use super::convert::Conversion;
 use super::delta;
@@ -21,13 +23,21 @@ const MAX_DECIMAL: u32 = 64;
 /// | PLAIN, BYTE_STREAM_SPLIT, DELTA_BINARY_PACKED, DELTA_LENGTH_BYTE_ARRAY, RLE booleans | PLAIN |
 /// | dictionary indices | dictionary indices |
 /// | DELTA_BYTE_ARRAY | itself; PLAIN where values have, or get, a fixed width |
-pub fn filter_values(
+pub fn filter_values<'a>(
     encoding: Encoding,
     physical: Physical,
-    values: &[u8],
+    values: &'a [u8],
     keep: &KeepRuns,
     conversion: Conversion,
-) -> Result<(Encoding, Vec<u8>), DecodeError> {
+) -> Result<(Encoding, Cow<'a, [u8]>), DecodeError> {
+    if keep.is_all() && stays(encoding, physical, conversion) {
+        let encoding = if encoding.is_dictionary() {
+            Encoding::RleDictionary
+        } else {
+            encoding
+        };
+        return Ok((encoding, Cow::Borrowed(values)));
+    }
     let mut out = Vec::new();
     match (encoding, physical) {
         (Encoding::PlainDictionary | Encoding::RleDictionary, _) => {
@@ -37,14 +47,14 @@ pub fn filter_values(
                 out.push(width);
                 rle::filter(indexes, width, keep, &mut out)?;
             }
-            return Ok((Encoding::RleDictionary, out));
+            return Ok((Encoding::RleDictionary, Cow::Owned(out)));
         }
         (Encoding::DeltaByteArray, Physical::ByteArray) if conversion != Conversion::None => {
             delta::byte_arrays_to_plain(values, MAX_DECIMAL, keep, &mut out)?;
         }
         (Encoding::DeltaByteArray, Physical::ByteArray) => {
             delta::filter_byte_array(values, keep, &mut out)?;
-            return Ok((Encoding::DeltaByteArray, out));
+            return Ok((Encoding::DeltaByteArray, Cow::Owned(out)));
         }
         (Encoding::DeltaByteArray, Physical::Fixed(_)) => {
             let width = fixed_width(physical).ok_or_else(|| unsupported(encoding, physical))?;
@@ -74,7 +84,20 @@ pub fn filter_values(
             .apply(&out)
             .map_err(|reason| DecodeError::corrupt(WHAT, reason))?;
     }
-    Ok((Encoding::Plain, out))
+    Ok((Encoding::Plain, Cow::Owned(out)))
+}
+
+/// Whether values that are all kept can be served as they are stored.
+fn stays(encoding: Encoding, physical: Physical, conversion: Conversion) -> bool {
+    match encoding {
+        // Conversions change the dictionary, not the indices.
+        Encoding::PlainDictionary | Encoding::RleDictionary => true,
+        Encoding::Plain => conversion == Conversion::None,
+        Encoding::DeltaByteArray => {
+            physical == Physical::ByteArray && conversion == Conversion::None
+        }
+        _ => false,
+    }
 }
 
 fn unsupported(encoding: Encoding, physical: Physical) -> DecodeError {
@@ -110,37 +133,42 @@ fn booleans(values: &[u8], keep: &KeepRuns, out: &mut Vec<u8>) -> Result<(), Dec
     Ok(())
 }
 
-/// 64-bit integers that [`filter_values`] gave, `count` of them, through the dictionary where there is one.
-pub fn longs(
+/// Integers that [`filter_values`] gave, `count` of them, of 8 bytes (`wide`) or 4, through the dictionary where there
+/// is one.
+pub fn integers(
+    wide: bool,
     encoding: Encoding,
     values: &[u8],
     dictionary: &[u8],
     count: usize,
 ) -> Result<Vec<i64>, DecodeError> {
-    let (dictionary, _) = dictionary.as_chunks::<8>();
-    let (plain, _) = values.as_chunks::<8>();
-    let out: Vec<i64> = match encoding {
+    let plain = |bytes: &[u8]| -> Vec<i64> {
+        if wide {
+            let (values, _) = bytes.as_chunks::<8>();
+            values.iter().map(|v| i64::from_le_bytes(*v)).collect()
+        } else {
+            let (values, _) = bytes.as_chunks::<4>();
+            let value = |v: &[u8; 4]| i64::from(i32::from_le_bytes(*v));
+            values.iter().map(value).collect()
+        }
+    };
+    let out = match encoding {
         Encoding::RleDictionary if count > 0 => {
+            let dictionary = plain(dictionary);
             let (width, indexes) = rle::split_index_width(values)?;
             let mut decoded = Vec::new();
             rle::decode(indexes, width, count, &mut decoded)?;
-            let value = |index: &u32| {
-                let bytes = dictionary.get(usize::try_from(*index).ok()?)?;
-                Some(i64::from_le_bytes(*bytes))
-            };
             decoded
                 .iter()
                 .map(|index| {
-                    value(index).ok_or_else(|| {
+                    let value = usize::try_from(*index).ok().and_then(|i| dictionary.get(i));
+                    value.copied().ok_or_else(|| {
                         DecodeError::corrupt(WHAT, "an index past the end of the dictionary")
                     })
                 })
-                .collect::<Result<_, _>>()?
+                .collect::<Result<Vec<i64>, _>>()?
         }
-        _ => plain
-            .iter()
-            .map(|bytes| i64::from_le_bytes(*bytes))
-            .collect(),
+        _ => plain(values),
     };
     if out.len() == count {
         Ok(out)

@@ -132,6 +132,9 @@ impl Tree {
                     ViewNode::Part(name) => view.part(name)?,
                     ViewNode::Whole => view.whole()?,
                 };
+                for warning in file.warnings() {
+                    self.faults.record(&self.path(node), &warning);
+                }
                 Content::Parquet {
                     file,
                     _view: view,

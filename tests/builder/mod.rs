@@ -17,6 +17,7 @@
 //! - [`avro`], [`manifests`]: entries, manifests and manifest lists, each field in the test's hands;
 //! - [`deletes`]: vectors and Puffin files;
 //! - [`imported`]: Parquet files of any physical types, as other engines write them;
+//! - [`raw`]: Parquet files that Arrow cannot write;
 //! - [`table`]: the table itself, its commits and its metadata;
 //! - [`open`]: the table as bergfs shows it.
 
@@ -28,6 +29,7 @@ pub mod deletes;
 pub mod imported;
 pub mod manifests;
 pub mod open;
+pub mod raw;
 pub mod rows;
 pub mod schema;
 pub mod table;
