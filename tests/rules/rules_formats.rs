@@ -3,9 +3,10 @@
 use bytes::Bytes;
 use libc::{EIO, ENOTSUP};
 use parquet::basic::Encoding;
-use parquet::file::properties::{WriterPropertiesBuilder, WriterVersion};
+use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder, WriterVersion};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::printer::print_schema;
+use parquet::schema::types::ColumnPath;
 use serde_json::{Value, json};
 
 use crate::builder::avro::{Avro, Codec, container};
@@ -389,8 +390,10 @@ fn plain_variants() -> Vec<u8> {
     parquet_file(columns, &[group], |w| w)
 }
 
-/// Variants shredded as objects with a field `a` of int32: {a: 5}, {a: "x"} and 7.
+/// Variants shredded as objects with one field of int32, `a` say: {a: 5}, {a: "x"} and 7.
 fn shredded_variants(field: &str) -> Vec<u8> {
+    // Version 1, one name, which begins at 0 and ends at 1.
+    let metadata = [&[1, 1, 0, 1], field.as_bytes()].concat();
     let columns = format!(
         "optional group v = 1 {{
             required binary metadata;
@@ -401,7 +404,7 @@ fn shredded_variants(field: &str) -> Vec<u8> {
         }}"
     );
     let group = vec![
-        Chunk::flat(Values::Bytes(vec![vec![1, 0, 0]; 3]), &[1, 1, 1]),
+        Chunk::flat(Values::Bytes(vec![metadata; 3]), &[1, 1, 1]),
         Chunk::flat(Values::Bytes(vec![vec![0x0c, 7]]), &[1, 1, 2]),
         Chunk::flat(Values::Bytes(vec![b"\x05x".to_vec()]), &[2, 3, 1]),
         Chunk::flat(Values::Int32s(vec![5]), &[3, 2, 1]),
@@ -433,9 +436,9 @@ fn rule_48_a_shredded_variant_is_kept_and_merges_with_a_plain_one() {
     let a = t.adopt("a.parquet", &shredded_variants("a"), 3);
     t.commit(Commit::of([a.clone()]));
     let shredded = [
-        json!({"metadata": "010000", "value": null, "typed_value": {"a": {"value": null, "typed_value": 5}}}),
-        json!({"metadata": "010000", "value": null, "typed_value": {"a": {"value": "0578", "typed_value": null}}}),
-        json!({"metadata": "010000", "value": "0c07", "typed_value": null}),
+        json!({"metadata": "0101000161", "value": null, "typed_value": {"a": {"value": null, "typed_value": 5}}}),
+        json!({"metadata": "0101000161", "value": null, "typed_value": {"a": {"value": "0578", "typed_value": null}}}),
+        json!({"metadata": "0101000161", "value": "0c07", "typed_value": null}),
     ];
     shows(
         &mut t,
@@ -839,4 +842,123 @@ fn rule_50_damaged_avro_and_orc_files_are_errors() {
             assert_eq!(read.unwrap_err(), EIO, "{name} cut to {len} bytes");
         }
     }
+}
+
+/// Thousands of values in pages of a few rows, in every encoding, of which some go: what a slot is measured for.
+#[test]
+fn rule_46_converted_chunks_fit_their_slots() {
+    const ROWS: usize = 3000;
+    type Stored = fn(usize) -> Values;
+    let cases: [(&str, &str, Stored, fn(i64) -> Value); 5] = [
+        (
+            "timestamp",
+            "int96 a",
+            |n| {
+                Values::Int96s(
+                    (0..n)
+                        .map(|i| (EPOCH + (i % 9) as i32, i as i64 * 1000))
+                        .collect(),
+                )
+            },
+            |_| Value::Null,
+        ),
+        (
+            "decimal(38,0)",
+            "binary a (DECIMAL(38, 0))",
+            |n| Values::Bytes((0..n).map(|i| shortest(spread(i))).collect()),
+            |v| json!(v.to_string()),
+        ),
+        (
+            "decimal(12,0)",
+            "binary a (DECIMAL(12, 0))",
+            |n| Values::Bytes((0..n).map(|i| shortest(spread(i))).collect()),
+            |v| json!(v.to_string()),
+        ),
+        (
+            "timestamp",
+            "int64 a (TIMESTAMP_MILLIS)",
+            |n| Values::Int64s((0..n).map(spread).collect()),
+            |v| json!(v * 1000),
+        ),
+        (
+            "time",
+            "int32 a (TIME_MILLIS)",
+            |n| Values::Int32s((0..n).map(|i| i as i32).collect()),
+            |_| Value::Null,
+        ),
+    ];
+    let writers: [fn(WriterPropertiesBuilder) -> WriterPropertiesBuilder; 6] = [
+        plain,
+        |w| w,
+        v2,
+        |w| delta(w),
+        |w| plain(w).set_encoding(Encoding::DELTA_LENGTH_BYTE_ARRAY),
+        |w| plain(w).set_encoding(Encoding::DELTA_BINARY_PACKED),
+    ];
+    for (ty, stored, values, shown) in cases {
+        for writer in writers {
+            let values = values(ROWS);
+            let fits = |encoding: Encoding| match &values {
+                Values::Bytes(_) => encoding != Encoding::DELTA_BINARY_PACKED,
+                Values::Int32s(_) | Values::Int64s(_) => encoding == Encoding::DELTA_BINARY_PACKED,
+                _ => false,
+            };
+            let probe = writer(WriterProperties::builder()).build();
+            if probe
+                .encoding(&ColumnPath::from("a"))
+                .is_some_and(|encoding| !fits(encoding))
+            {
+                continue;
+            }
+            let small = |w: WriterPropertiesBuilder| {
+                writer(w)
+                    .set_data_page_row_count_limit(5)
+                    .set_write_batch_size(5)
+            };
+            let group = vec![Chunk::dense(values)];
+            let bytes = parquet_file(&format!("optional {stored} = 1;"), &[group], small);
+            let mut t = TableBuilder::new(2, &format!("1 a: {ty}"));
+            let a = t.adopt("a.parquet", &bytes, ROWS as i64);
+            let deleted: Vec<(&str, i64)> = (0..ROWS)
+                .step_by(3)
+                .map(|i| (a.path.as_str(), i as i64))
+                .collect();
+            let d = t.position_deletes(&deleted);
+            t.commit(Commit::of([a.clone()]));
+            t.commit(Commit::of([d]));
+            t.save();
+            let opened = Opened::tree(&t.root());
+            for (view, kept) in [("snapshots/1001", 1), ("current", 3)] {
+                let rows = opened.rows(&format!("{view}/t.parquet"));
+                let rows = rows.unwrap_or_else(|_| panic!("{stored}: {}", opened.errors()));
+                let rows = rows.as_array().unwrap().clone();
+                let left: Vec<usize> = (0..ROWS).filter(|i| kept == 1 || i % 3 != 0).collect();
+                assert_eq!(rows.len(), left.len(), "{stored}");
+                for (row, i) in rows.iter().zip(left) {
+                    let expected = match stored {
+                        "int96 a" => json!((i as i64 % 9) * 86_400_000_000 + i as i64),
+                        "int32 a (TIME_MILLIS)" => json!(i * 1000),
+                        _ => shown(spread(i)),
+                    };
+                    assert_eq!(row[0], expected, "{stored}, row {i}");
+                }
+            }
+        }
+    }
+}
+
+/// Numbers of up to 30 bits and a sign, without order.
+fn spread(i: usize) -> i64 {
+    (i as i64).wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64) >> 34
+}
+
+/// The fewest bytes that hold a number.
+fn shortest(value: i64) -> Vec<u8> {
+    let bytes = value.to_be_bytes();
+    let extra = |at: &usize| {
+        let (here, next) = (bytes[*at], bytes[*at + 1]);
+        (here == 0 && next < 0x80) || (here == 0xff && next >= 0x80)
+    };
+    let start = (0..7).take_while(extra).count();
+    bytes[start..].to_vec()
 }
