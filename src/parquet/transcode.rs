@@ -408,3 +408,6 @@ fn each_data_page(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;
