@@ -50,6 +50,8 @@ counters! {
     manifests_read,
     /// Data files whose footer was parsed.
     footers_read,
+    /// Avro and ORC files converted to Parquet.
+    files_converted,
     /// Position delete files and deletion vectors read.
     position_deletes_read,
     /// Equality delete files read.

@@ -4,7 +4,7 @@
 //! Bytes in, structs out. Nothing here opens a file, and nothing here panics on any input: every malformed byte is a
 //! [`FormatError`] that says what was expected.
 
-mod avro;
+pub(crate) mod avro;
 pub mod deletion_vector;
 mod error;
 mod json;

@@ -5,14 +5,15 @@
 //!  where        what the     which      which     layouts and    names    kernel
 //!  tables are   metadata     files and  rows of   their          to       adapter
 //!               says         deletes    a file    segments       layouts
-//!                      storage and cache lie under all of them
+//!                as_parquet, storage and cache lie under all of them
 //! ```
 //!
-//! A module imports only from its left, and from [`storage`] and [`cache`].
+//! A module imports only from its left, and from [`storage`], [`cache`] and [`as_parquet`].
 
 // The documentation is for those who work on the code: private items are in it.
 #![allow(rustdoc::private_intra_doc_links)]
 
+pub mod as_parquet;
 pub mod cache;
 pub mod catalog;
 pub mod cli;

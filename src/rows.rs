@@ -9,6 +9,7 @@
 //! deletes that apply. What is shared between data files (a delete file that names many of them, a set of deleted keys)
 //! is kept in the [`Cache`](crate::cache::Cache), so it is read once however many data files ask.
 
+use crate::as_parquet::ConvertError;
 use crate::storage::StorageError;
 
 #[cfg(test)]
@@ -20,6 +21,7 @@ mod leaf_types;
 mod parquet_reader;
 pub mod position_deletes;
 pub mod projection;
+pub mod stored_values;
 #[cfg(test)]
 pub(crate) mod test_table;
 
@@ -45,6 +47,24 @@ pub enum RowsError {
     /// The file cannot be opened or read.
     #[error(transparent)]
     Storage(#[from] StorageError),
+    /// What was made of the file cannot be kept.
+    #[error("{path}: its conversion to Parquet: {source}")]
+    Spill {
+        /// The data or delete file, as recorded.
+        path: String,
+        source: std::io::Error,
+    },
+}
+
+impl From<ConvertError> for RowsError {
+    fn from(error: ConvertError) -> Self {
+        match error {
+            ConvertError::Unsupported { path, feature } => RowsError::Unsupported { path, feature },
+            ConvertError::Corrupt { path, reason } => RowsError::Corrupt { path, reason },
+            ConvertError::Write { path, source } => RowsError::Spill { path, source },
+            ConvertError::Storage(error) => RowsError::Storage(error),
+        }
+    }
 }
 
 impl RowsError {

@@ -35,10 +35,12 @@ mod descriptors;
 mod location;
 mod roots;
 mod source_file;
+mod spill;
 #[cfg(test)]
 mod tests;
 
 pub use source_file::{FileIdentity, SourceFile};
+pub use spill::{Spill, SpillWriter, Spilled};
 
 /// Linux's `PATH_MAX`. A longer recorded path opens nothing, and is refused before it is matched against anything.
 const MAX_PATH: usize = 4096;
@@ -127,6 +129,7 @@ pub struct StorageOptions {
     /// The process's counters.
     pub counters: Arc<Counters>,
     descriptors: Arc<Descriptors>,
+    spill: Arc<Spill>,
 }
 
 impl StorageOptions {
@@ -147,6 +150,7 @@ pub struct Storage {
     table_root: Arc<Root>,
     counters: Arc<Counters>,
     descriptors: Arc<Descriptors>,
+    spill: Arc<Spill>,
 }
 
 /// Recorded paths under `from` lie under `root`.
@@ -210,6 +214,7 @@ impl Storage {
             table_root: table,
             counters: Arc::clone(&options.counters),
             descriptors: Arc::clone(&options.descriptors),
+            spill: Arc::clone(&options.spill),
         })
     }
 
@@ -259,6 +264,11 @@ impl Storage {
             }
             None => path.normal_text(),
         }
+    }
+
+    /// Where the process keeps what it cannot keep in memory.
+    pub fn spill(&self) -> &Arc<Spill> {
+        &self.spill
     }
 
     /// The process's counters.

@@ -1,4 +1,4 @@
-//! Avro object container files, as manifests and manifest lists use them (Avro spec, "Object Container Files").
+//! Avro object container files, as manifests and manifest lists use them, and data files (Avro spec, "Object Container Files").
 //!
 //! A manifest may hold 100,000 entries of a hundred fields each, of which a scan wants few. So records are not turned
 //! into trees of values: the caller walks the writer's schema with a [`Cursor`], takes the fields it knows by
@@ -14,19 +14,19 @@ use super::error::FormatError;
 mod cursor;
 mod schema;
 
-pub(super) use cursor::Cursor;
-pub(super) use schema::{Record, Schema};
+pub(crate) use cursor::Cursor;
+pub(crate) use schema::{Logical, Record, Schema, Shape};
 
 const MAGIC: [u8; 4] = *b"Obj\x01";
-const SYNC_LENGTH: usize = 16;
+pub(crate) const SYNC_LENGTH: usize = 16;
 /// Bytes that one block may decompress to. Writers aim at 16 to 64 KiB.
-const MAX_BLOCK: u64 = 256 << 20;
+pub(crate) const MAX_BLOCK: u64 = 256 << 20;
 /// Bytes that all blocks of a file may decompress to: over 10 million manifest entries.
 const MAX_FILE: u64 = 4 << 30;
 
 /// An opened file: its header read, its blocks still to come.
-pub(super) struct Container<'a> {
-    pub(super) schema: Schema,
+pub(crate) struct Container<'a> {
+    pub(crate) schema: Schema,
     metadata: HashMap<String, &'a [u8]>,
     codec: Codec,
     sync: &'a [u8],
@@ -43,7 +43,7 @@ enum Codec {
 
 impl<'a> Container<'a> {
     /// Reads the header.
-    pub(super) fn open(bytes: &'a [u8]) -> Result<Self, FormatError> {
+    pub(crate) fn open(bytes: &'a [u8]) -> Result<Self, FormatError> {
         let header = bytes
             .strip_prefix(&MAGIC)
             .ok_or_else(|| invalid("does not start with the magic bytes of Avro"))?;
@@ -80,8 +80,23 @@ impl<'a> Container<'a> {
         })
     }
 
+    /// Bytes that the header takes, where the file was opened by its first bytes alone.
+    pub(crate) fn header_len(&self, opened: &[u8]) -> usize {
+        opened.len().saturating_sub(self.blocks.len())
+    }
+
+    /// What each block ends with.
+    pub(crate) fn sync(&self) -> &'a [u8] {
+        self.sync
+    }
+
+    /// The objects of a block, encoded one after the other.
+    pub(crate) fn decompress<'b>(&self, block: &'b [u8]) -> Result<Cow<'b, [u8]>, FormatError> {
+        self.codec.decompress(block)
+    }
+
     /// A key of the header's metadata, as text.
-    pub(super) fn metadata(&self, key: &str) -> Result<Option<&'a str>, FormatError> {
+    pub(crate) fn metadata(&self, key: &str) -> Result<Option<&'a str>, FormatError> {
         let text = self
             .metadata
             .get(key)
@@ -91,7 +106,7 @@ impl<'a> Container<'a> {
     }
 
     /// Hands each object of the file, in order, to `read`, which must consume it.
-    pub(super) fn for_each(
+    pub(crate) fn for_each(
         &self,
         mut read: impl FnMut(&mut Cursor<'_>) -> Result<(), FormatError>,
     ) -> Result<(), FormatError> {

@@ -1,11 +1,13 @@
 //! Name mappings: which names stand for which field ids in data files that carry no ids (spec, "Column Projection",
 //! "Name Mapping Serialization").
 
+use std::sync::Arc;
+
 use serde_json::Value as Json;
 
 use super::error::FormatError;
 use super::json::{Object, mismatch, required};
-use super::types::FieldId;
+use super::types::{FieldId, NestedField, Type};
 
 /// Levels of nesting, as for schemas.
 const MAX_DEPTH: usize = 100;
@@ -63,6 +65,29 @@ impl NameMapping {
             fields.push(field);
         }
         Ok(Self { fields })
+    }
+
+    /// The mapping by which each field has the name that it has in a schema.
+    pub fn of(fields: &[Arc<NestedField>]) -> Self {
+        Self {
+            fields: fields
+                .iter()
+                .map(|field| MappedField {
+                    field_id: Some(field.id),
+                    names: vec![field.name.clone()],
+                    fields: Self::below(&field.ty),
+                })
+                .collect(),
+        }
+    }
+
+    fn below(ty: &Type) -> Self {
+        match ty {
+            Type::Primitive(_) => Self::default(),
+            Type::Struct(ty) => Self::of(&ty.fields),
+            Type::List(ty) => Self::of(std::slice::from_ref(&ty.element)),
+            Type::Map(ty) => Self::of(&[Arc::clone(&ty.key), Arc::clone(&ty.value)]),
+        }
     }
 
     /// The field that a column of this name is, if the mapping has one.

@@ -8,7 +8,8 @@ use super::error::FormatError;
 use super::value::Value;
 
 /// The coordinate reference system of a `geometry` or `geography` that names none.
-const DEFAULT_CRS: &str = "OGC:CRS84";
+/// The coordinate reference system of geometries and geographies that name none.
+pub const DEFAULT_CRS: &str = "OGC:CRS84";
 /// The edge interpolation algorithm of a `geography` that names none.
 const DEFAULT_EDGE_ALGORITHM: &str = "spherical";
 

@@ -206,13 +206,15 @@ fn i64_le(bytes: &[u8]) -> Option<i64> {
     bytes.try_into().ok().map(i64::from_le_bytes)
 }
 
-/// A two's-complement big-endian number of 1 to 16 bytes.
-pub(super) fn decimal_be(bytes: &[u8]) -> Option<i128> {
-    let first = *bytes.first()?;
-    let mut wide = [if first & 0x80 == 0 { 0 } else { 0xFF }; 16];
-    let start = wide.len().checked_sub(bytes.len())?;
-    wide.get_mut(start..)?.copy_from_slice(bytes);
-    Some(i128::from_be_bytes(wide))
+/// A two's-complement big-endian number of at least one byte and at most 128 significant bits.
+pub(crate) fn decimal_be(bytes: &[u8]) -> Option<i128> {
+    let sign = if bytes.first()? & 0x80 == 0 { 0 } else { 0xFF };
+    let (extension, low) = bytes.split_at_checked(bytes.len().saturating_sub(16))?;
+    let mut wide = [sign; 16];
+    wide.get_mut(16 - low.len()..)?.copy_from_slice(low);
+    let number = i128::from_be_bytes(wide);
+    let same_sign = (number < 0) == (sign != 0);
+    (same_sign && extension.iter().all(|byte| *byte == sign)).then_some(number)
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ fn bounds(parts: &[Part], layout: &Layout, leaf: usize) -> Option<Vec<(i64, i64)
         };
         let conversion = part.leaves.get(leaf)?.stored?.conversion;
         let statistics = part.chunk(place.group, column).ok()?.statistics.as_ref()?;
-        let value = |bytes: &Option<Box<[u8]>>| integer(&conversion.apply(bytes.as_ref()?).ok()?);
+        let value = |bytes: &Option<Box<[u8]>>| integer(&conversion.bound(bytes.as_ref()?)?);
         Some((value(&statistics.min_value)?, value(&statistics.max_value)?))
     };
     layout.groups.iter().map(bound).collect()

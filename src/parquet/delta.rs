@@ -20,7 +20,9 @@ use super::thrift::{varint, varint_len, write_varint, zigzag};
 
 pub mod byte_array;
 
-pub use byte_array::{byte_arrays_to_fixed, filter_byte_array, lengths_to_plain};
+pub use byte_array::{
+    byte_arrays_to_fixed, byte_arrays_to_plain, filter_byte_array, lengths_to_plain,
+};
 
 const WHAT: &str = "delta-encoded integers";
 

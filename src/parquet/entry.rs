@@ -15,6 +15,7 @@ use super::slot::{Behind, has_dictionary, transcoded_encodings};
 use super::statistics::{Change, after};
 use super::synth;
 use super::target::TargetLeaf;
+use crate::iceberg::types::PrimitiveType;
 use crate::rows::file_schema::Physical;
 
 /// Bytes that hold a source dictionary page's header.
@@ -57,6 +58,7 @@ impl FooterInput<'_> {
                     values: u64::try_from(entry.num_values).unwrap_or(0),
                     dropped_rows: rows.lost_rows(),
                     ordered: rows.part.opened.footer.metadata.column_orders,
+                    shapes: has_shapes(target),
                 };
                 let exact = self.clustered.get(leaf) == Some(&true) && change.dropped_rows;
                 entry.statistics = if exact {
@@ -269,6 +271,7 @@ fn source_chunk(
         values,
         dropped_rows: false,
         ordered: part.opened.footer.metadata.column_orders,
+        shapes: has_shapes(target),
     };
     Ok(ColumnChunk {
         file_path: None,
@@ -286,6 +289,13 @@ fn source_chunk(
         column_index: None,
         ..source.clone()
     })
+}
+
+fn has_shapes(leaf: &TargetLeaf) -> bool {
+    matches!(
+        leaf.ty,
+        PrimitiveType::Geometry { .. } | PrimitiveType::Geography { .. }
+    )
 }
 
 /// The entry of a chunk that bergfs makes; the slot is the chunk.

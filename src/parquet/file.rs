@@ -11,7 +11,7 @@ use super::footer::{FooterInput, TRAILER};
 use super::layout::{Bloom, Layout, MAGIC, Segment, SegmentBytes};
 use super::part::{OpenedFile, Part};
 use super::slot::{Behind, filler};
-use super::target::{FieldSources, TargetSchema};
+use super::target::{FieldSources, TargetSchema, Unmergeable};
 use super::{ParquetError, View};
 use crate::cache::CacheKey;
 use crate::iceberg::types::NestedField;
@@ -46,7 +46,7 @@ impl ParquetFile {
         let opened = in_parallel(files, |file| OpenedFile::open(view, mapping.as_ref(), file));
         let opened = opened.into_iter().collect::<Result<Vec<_>, _>>()?;
         let columns = ExtraColumn::of(view);
-        let target = target_schema(view, &opened, &columns);
+        let target = target_schema(view, &opened, &columns)?;
         let parts = opened
             .into_iter()
             .map(|opened| Part::new(view, opened, &target, &columns))
@@ -321,7 +321,11 @@ fn copy_some(bytes: &[u8], at: u64, out: &mut [u8]) -> usize {
 }
 
 /// The schema of a file over these data files.
-fn target_schema(view: &View, opened: &[OpenedFile], columns: &[ExtraColumn]) -> TargetSchema {
+fn target_schema(
+    view: &View,
+    opened: &[OpenedFile],
+    columns: &[ExtraColumn],
+) -> Result<TargetSchema, ParquetError> {
     let sources = |index: usize| -> FieldSources<'_> {
         opened
             .iter()
@@ -332,7 +336,10 @@ fn target_schema(view: &View, opened: &[OpenedFile], columns: &[ExtraColumn]) ->
     let own = own.map(|(index, field)| (&**field, sources(index)));
     let extra = columns.iter().map(|column| (&*column.field, Vec::new()));
     let fields: Vec<(&NestedField, FieldSources<'_>)> = own.chain(extra).collect();
-    TargetSchema::build(&fields)
+    TargetSchema::build(&fields).map_err(|Unmergeable(feature)| ParquetError::Unsupported {
+        path: opened.first().map_or("", |o| &o.scan.file.path).to_owned(),
+        feature,
+    })
 }
 
 #[cfg(test)]

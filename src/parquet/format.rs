@@ -74,6 +74,18 @@ pub struct SchemaElement {
     pub num_children: Option<i32>,
     pub annotation: Annotation,
     pub field_id: Option<i32>,
+    /// What a `Geometry` or `Geography` annotation says beside itself. Written, and not read: a table's own schema says
+    /// the same.
+    pub geo: Option<GeoParameters>,
+}
+
+/// The parameters of Parquet's `GEOMETRY` and `GEOGRAPHY`; an absent one is the default.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GeoParameters {
+    /// The coordinate reference system, `OGC:CRS84` by default.
+    pub crs: Option<String>,
+    /// `EdgeInterpolationAlgorithm`, `SPHERICAL` (0) by default; of geographies only.
+    pub algorithm: Option<i32>,
 }
 
 /// `RowGroup`.

@@ -217,7 +217,8 @@ impl GroupState<'_> {
                     source: stored.physical,
                     widths: stored.conversion.widths(),
                     nested: stored.max_rep > 0,
-                    new_level_bits: (!stored.same_levels).then_some(level_bits),
+                    level_bits,
+                    new_levels: !stored.same_levels,
                 };
                 let as_it_is = self.part.is_served_as_it_is(self.group, stored, *column);
                 self.source_or_slot(*column, as_it_is, slot_len(chunk, shape))

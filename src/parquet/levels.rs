@@ -126,6 +126,14 @@ impl Walk<'_> {
                 self.steps.pop();
                 Ok(())
             }
+            (TargetKind::Struct(children), FieldSource::Variant { node: source }) => {
+                self.step(*source, node.repetition);
+                for child in children {
+                    self.as_stored(child, *source)?;
+                }
+                self.steps.pop();
+                Ok(())
+            }
             (
                 TargetKind::List(child),
                 FieldSource::List {
@@ -169,6 +177,38 @@ impl Walk<'_> {
                 node.name
             )),
         }
+    }
+
+    /// A part of a variant: the child of `parent` that has its name. Recursion goes down the file's schema, whose depth
+    /// parsing has bounded.
+    fn as_stored(&mut self, node: &TargetNode, parent: NodeId) -> Result<(), String> {
+        let Some(source) = self.schema.child(parent, &node.name) else {
+            return self.missing(node, None, Some(parent));
+        };
+        let counts = |repetition| repetition != Repetition::Required;
+        self.steps.push(Step {
+            source: self
+                .schema
+                .get(source)
+                .is_some_and(|n| counts(n.repetition)),
+            target: counts(node.repetition),
+        });
+        match &node.kind {
+            TargetKind::Leaf(leaf) => {
+                let plan = self.stored(source)?;
+                self.set(*leaf, plan);
+            }
+            TargetKind::Struct(children) => {
+                for child in children {
+                    self.as_stored(child, source)?;
+                }
+            }
+            TargetKind::List(_) | TargetKind::Map(..) => {
+                return Err(format!("column {}: not a part of a variant", node.name));
+            }
+        }
+        self.steps.pop();
+        Ok(())
     }
 
     /// A repeated source node counts once, where its list stands: a two-level list's outer node or element does not.

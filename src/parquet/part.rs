@@ -13,9 +13,10 @@ use super::levels::{LeafPlan, plan_leaves};
 use super::source::SourceFooter;
 use super::target::{TargetKind, TargetLeaf, TargetSchema};
 use super::{ParquetError, View};
+use crate::as_parquet;
 use crate::cache::CacheKey;
-use crate::iceberg::manifest::FileFormat;
 use crate::iceberg::name_mapping::NameMapping;
+use crate::rows::RowsError;
 use crate::rows::file_schema::{FileNode, Physical};
 use crate::rows::position_deletes::deleted_positions;
 use crate::rows::projection::{
@@ -44,23 +45,14 @@ impl OpenedFile {
         scan: &Arc<ScanFile>,
     ) -> Result<OpenedFile, ParquetError> {
         let path = &scan.file.path;
-        let unsupported = |feature: &str| ParquetError::Unsupported {
-            path: path.clone(),
-            feature: feature.to_owned(),
-        };
-        match &scan.file.format {
-            FileFormat::Parquet => {}
-            FileFormat::Avro => return Err(unsupported("the data file format Avro")),
-            FileFormat::Orc => return Err(unsupported("the data file format ORC")),
-            FileFormat::Puffin => return Err(unsupported("the data file format Puffin")),
-            FileFormat::Other(name) => {
-                return Err(unsupported(&format!("the data file format {name}")));
-            }
-        }
         if scan.file.key_metadata {
-            return Err(unsupported("encryption"));
+            return Err(ParquetError::Unsupported {
+                path: path.clone(),
+                feature: "encryption".to_owned(),
+            });
         }
-        let file = view.storage.open(path)?;
+        let file = as_parquet::open(&view.storage, &view.cache, path, &scan.file.format)
+            .map_err(RowsError::from)?;
         let key = CacheKey {
             kind: "footer",
             id: format!("{} {:?}", view.storage.canonical(path), file.identity()),

@@ -11,14 +11,14 @@
 //! | header of a version 2 page | it names three more sizes and two fewer encodings than ours: ours is 4 bytes shorter | `0` |
 //! | levels of a version 2 page | each kind of levels gets a 4-byte length; 4 bytes are paid for by the header | `0` flat, `4P` nested |
 //! | levels, same widths | runs are only shortened, merged or dropped (`rle::RunWriter`) | `0` |
-//! | levels, other widths | written anew: at most `width` bits a value, and 14 bytes a page | `n·width/8 + 14P` |
+//! | levels, other widths or BIT_PACKED | written anew: at most `width` bits a value, and 14 bytes a page | `n·width/8 + 14P` |
 //! | PLAIN, dictionary indices, BYTE_STREAM_SPLIT | values are only dropped | `0` |
 //! | DELTA_BINARY_PACKED → PLAIN | | `n·width` |
 //! | DELTA_LENGTH_BYTE_ARRAY → PLAIN | a length of 4 bytes a value; the bytes are the source's | `4n` |
 //! | DELTA_BYTE_ARRAY, encoded as itself | a suffix grows only by bytes that stood in the suffix of a dropped row; lengths take at most 4 bytes and an eighth each, twice, and the last miniblock of a page is filled up (`delta::byte_array_bound`) | `9n + 320P` |
-//! | DELTA_BYTE_ARRAY → PLAIN, for a fixed width | | `n·width` |
+//! | DELTA_BYTE_ARRAY or DELTA_LENGTH_BYTE_ARRAY → PLAIN, of a fixed width | | `n·width` |
 //! | RLE booleans → PLAIN | | `n/8 + P` |
-//! | wider values | every value, in pages and dictionary, grows by the ratio of the widths | `S·ratio` |
+//! | wider values | every value, in pages and dictionary, grows by the ratio of the widths, where a variable-length one takes 4 bytes at least | `S·ratio` |
 //!
 //! `P` is what the footer's encoding statistics say, else at most `S/17`. Where a value encoding makes pages grow, both
 //! sizes in a header can: 8 bytes a page. A footer that lies makes the chunk overflow its slot, which is an error when
@@ -28,7 +28,7 @@ use super::format::{ColumnChunk, Encoding, Page, PageHeader};
 use crate::rows::file_schema::Physical;
 
 use super::format::Encoding::{
-    DeltaBinaryPacked, DeltaByteArray, DeltaLengthByteArray, Plain, PlainDictionary, Rle,
+    BitPacked, DeltaBinaryPacked, DeltaByteArray, DeltaLengthByteArray, Plain, PlainDictionary, Rle,
 };
 
 /// A slot always has room for this much filler (two page headers), so that any remainder can be filled.
@@ -48,8 +48,10 @@ pub struct SlotShape {
     pub widths: Option<(u32, u32)>,
     /// Whether the leaf stands in a list or map.
     pub nested: bool,
-    /// Bits per level, repetition and definition together, where levels are written anew.
-    pub new_level_bits: Option<u32>,
+    /// Bits per virtual level, repetition and definition together.
+    pub level_bits: u32,
+    /// Whether levels are written anew.
+    pub new_levels: bool,
 }
 
 /// Bytes to reserve for a transcoded chunk.
@@ -75,13 +77,17 @@ pub fn slot_len(chunk: &ColumnChunk, shape: SlotShape) -> u64 {
 
     let mut growth = if shape.nested { 4 * pages } else { 0 };
     let mut pages_grow = false;
-    if let Some(bits) = shape.new_level_bits {
-        growth += values.saturating_mul(u64::from(bits)).div_ceil(8) + 14 * pages;
+    // Writers of RLE levels name BIT_PACKED too, for levels of no bits.
+    let bit_packed = chunk.encodings.contains(&BitPacked) && !chunk.encodings.contains(&Rle);
+    if shape.new_levels || bit_packed {
+        let bits = values.saturating_mul(u64::from(shape.level_bits));
+        growth += bits.div_ceil(8) + 14 * pages;
         pages_grow = true;
     }
     for encoding in &chunk.encodings {
         growth += match encoding {
             DeltaBinaryPacked => values.saturating_mul(width(shape)),
+            DeltaLengthByteArray if width(shape) > 0 => values.saturating_mul(width(shape)),
             DeltaLengthByteArray => 4 * values,
             DeltaByteArray if width(shape) > 0 => values.saturating_mul(width(shape)),
             DeltaByteArray => 9 * values + 320 * pages.min(values),

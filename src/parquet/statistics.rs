@@ -22,11 +22,19 @@ pub struct Change {
     pub dropped_rows: bool,
     /// Whether the file says how its bounds are ordered; without that, `min_value` and `max_value` mean nothing.
     pub ordered: bool,
+    /// Whether the values are geometries or geographies, which have no order at all.
+    pub shapes: bool,
 }
 
 /// The statistics of a chunk after a change, from those before.
 pub fn after(statistics: Option<&Statistics>, change: Change) -> Option<Statistics> {
     let mut kept = statistics?.clone();
+    if change.shapes {
+        kept = Statistics {
+            null_count: kept.null_count,
+            ..Statistics::default()
+        };
+    }
     if !change.ordered {
         kept.min_value = None;
         kept.max_value = None;
@@ -39,10 +47,11 @@ pub fn after(statistics: Option<&Statistics>, change: Change) -> Option<Statisti
         kept.max = None;
     }
     if change.conversion != Conversion::None {
+        let bound = |bound: Option<&[u8]>| change.conversion.bound(bound?);
         kept = Statistics {
             null_count: kept.null_count,
-            min_value: convert(kept.min_value.as_deref(), change.conversion),
-            max_value: convert(kept.max_value.as_deref(), change.conversion),
+            min_value: bound(kept.min_value.as_deref()),
+            max_value: bound(kept.max_value.as_deref()),
             ..Statistics::default()
         };
     }
@@ -66,13 +75,6 @@ pub fn after(statistics: Option<&Statistics>, change: Change) -> Option<Statisti
         is_max_value_exact: bounds.then_some(false),
         ..Statistics::default()
     })
-}
-
-fn convert(bound: Option<&[u8]>, conversion: Conversion) -> Option<Box<[u8]>> {
-    match conversion {
-        Conversion::FixedToByteArray { .. } => bound.map(Box::from),
-        _ => conversion.apply(bound?).ok().map(Vec::into_boxed_slice),
-    }
 }
 
 #[cfg(test)]

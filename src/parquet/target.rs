@@ -5,11 +5,15 @@
 //! `REQUIRED`. A leaf keeps the physical type that its data files have when they all agree on one that can legally hold
 //! the view's type, so that their chunks can be served as they are; otherwise it takes the type's canonical one.
 
-use crate::iceberg::types::{FieldId, NestedField, PrimitiveType, Type};
+use crate::iceberg::types::{DEFAULT_CRS, FieldId, NestedField, PrimitiveType, Type};
 use crate::rows::file_schema::{Annotation, FileSchema, NodeId, Physical, Repetition};
 use crate::rows::projection::{FieldSource, ProjectedField};
 
-use super::format::SchemaElement;
+use super::format::{GeoParameters, SchemaElement};
+
+mod variant;
+
+use variant::Levels;
 
 /// The nodes and leaves of a virtual file.
 #[derive(Debug)]
@@ -35,6 +39,7 @@ pub struct TargetNode {
 pub enum TargetKind {
     /// Its index in [`TargetSchema::leaves`].
     Leaf(usize),
+    /// A struct; or a variant, or a group within one.
     Struct(Vec<TargetNode>),
     /// The repeated `list` node stands between this one and the element.
     List(Box<TargetNode>),
@@ -47,18 +52,23 @@ pub enum TargetKind {
 pub struct TargetLeaf {
     /// Names from the top-level column down, as `path_in_schema` has them.
     pub path: Vec<String>,
+    /// `Variant` for the leaves of one, which are kept as they are stored.
     pub ty: PrimitiveType,
     pub physical: Physical,
     pub max_def: u16,
     pub max_rep: u16,
 }
 
+/// Files that store a column in ways that no single column has; text that can stand before "is not supported".
+#[derive(Debug)]
+pub struct Unmergeable(pub String);
+
 /// A field's source in each of the data files that hold its parent.
 pub type FieldSources<'a> = Vec<(&'a FileSchema, &'a FieldSource)>;
 
 impl TargetSchema {
-    /// The schema of a file with these top-level fields, each with its sources.
-    pub fn build(fields: &[(&NestedField, FieldSources<'_>)]) -> TargetSchema {
+    /// The schema of a file with these top-level fields, each with its sources. `Err` names what cannot be merged.
+    pub fn build(fields: &[(&NestedField, FieldSources<'_>)]) -> Result<TargetSchema, Unmergeable> {
         let mut builder = Builder {
             leaves: Vec::new(),
             path: Vec::new(),
@@ -66,11 +76,11 @@ impl TargetSchema {
         let roots = fields
             .iter()
             .map(|(field, sources)| builder.node(field, sources, 0, 0))
-            .collect();
-        TargetSchema {
+            .collect::<Result<_, _>>()?;
+        Ok(TargetSchema {
             roots,
             leaves: builder.leaves,
-        }
+        })
     }
 
     /// The schema's elements depth first, the root included, as a footer lists them.
@@ -98,12 +108,13 @@ impl TargetSchema {
                 num_children: None,
                 annotation: node.annotation,
                 field_id: node.field_id.map(|id| id.0),
+                geo: self.leaves.get(*leaf).and_then(|l| geo_parameters(&l.ty)),
             }),
             TargetKind::Struct(children) => {
                 out.push(group(
                     &node.name,
                     repetition,
-                    Annotation::None,
+                    node.annotation,
                     node.field_id,
                     children.len(),
                 ));
@@ -164,8 +175,32 @@ fn group(
         num_children: Some(i32::try_from(children).unwrap_or(i32::MAX)),
         annotation,
         field_id: field_id.map(|id| id.0),
+        geo: None,
     }
 }
+
+/// What a geometry or geography says of itself in Parquet.
+fn geo_parameters(ty: &PrimitiveType) -> Option<GeoParameters> {
+    let other_than = |text: &str, default| (text != default).then(|| text.to_owned());
+    match ty {
+        PrimitiveType::Geometry { crs } => Some(GeoParameters {
+            crs: other_than(crs, DEFAULT_CRS),
+            algorithm: None,
+        }),
+        PrimitiveType::Geography { crs, algorithm } => Some(GeoParameters {
+            crs: other_than(crs, DEFAULT_CRS),
+            algorithm: EDGE_ALGORITHMS
+                .iter()
+                .zip(0..)
+                .skip(1)
+                .find_map(|(name, number)| name.eq_ignore_ascii_case(algorithm).then_some(number)),
+        }),
+        _ => None,
+    }
+}
+
+/// The names of `EdgeInterpolationAlgorithm`, in the order of their numbers; the first is the default.
+const EDGE_ALGORITHMS: [&str; 5] = ["spherical", "vincenty", "thomas", "andoyer", "karney"];
 
 struct Builder {
     leaves: Vec<TargetLeaf>,
@@ -180,7 +215,7 @@ impl Builder {
         sources: &FieldSources<'_>,
         def: u16,
         rep: u16,
-    ) -> TargetNode {
+    ) -> Result<TargetNode, Unmergeable> {
         let optional = !field.required
             || sources
                 .iter()
@@ -188,6 +223,14 @@ impl Builder {
         let def = def + u16::from(optional);
         self.path.push(field.name.clone());
         let (annotation, kind) = match &field.ty {
+            Type::Primitive(PrimitiveType::Variant) => {
+                let stored = sources.iter().filter_map(|(schema, source)| match source {
+                    FieldSource::Variant { node } => Some((*schema, *node)),
+                    _ => None,
+                });
+                let children = self.variant(&stored.collect::<Vec<_>>(), Levels { def, rep })?;
+                (Annotation::Variant, TargetKind::Struct(children))
+            }
             Type::Primitive(ty) => {
                 let physical = leaf_physical(ty, sources);
                 self.leaves.push(TargetLeaf {
@@ -207,7 +250,8 @@ impl Builder {
                     });
                     self.node(child, &below, def, rep)
                 });
-                (Annotation::None, TargetKind::Struct(children.collect()))
+                let children = children.collect::<Result<_, _>>()?;
+                (Annotation::None, TargetKind::Struct(children))
             }
             Type::List(ty) => {
                 self.path.push("list".to_owned());
@@ -215,7 +259,7 @@ impl Builder {
                     FieldSource::List { element, .. } => Some(element),
                     _ => None,
                 });
-                let element = self.node(&ty.element, &below, def + 1, rep + 1);
+                let element = self.node(&ty.element, &below, def + 1, rep + 1)?;
                 self.path.pop();
                 (Annotation::List, TargetKind::List(Box::new(element)))
             }
@@ -225,12 +269,12 @@ impl Builder {
                     FieldSource::Map { key, .. } => Some(key),
                     _ => None,
                 });
-                let key = self.node(&ty.key, &keys, def + 1, rep + 1);
+                let key = self.node(&ty.key, &keys, def + 1, rep + 1)?;
                 let values = below(sources, |source| match source {
                     FieldSource::Map { value, .. } => Some(value),
                     _ => None,
                 });
-                let value = self.node(&ty.value, &values, def + 1, rep + 1);
+                let value = self.node(&ty.value, &values, def + 1, rep + 1)?;
                 self.path.pop();
                 (
                     Annotation::Map,
@@ -244,13 +288,13 @@ impl Builder {
         } else {
             Repetition::Required
         };
-        TargetNode {
+        Ok(TargetNode {
             name: field.name.clone(),
             field_id: known_id(field.id),
             repetition,
             annotation,
             kind,
-        }
+        })
     }
 }
 
@@ -279,7 +323,9 @@ fn may_be_null(schema: &FileSchema, source: &FieldSource) -> bool {
     };
     match source {
         FieldSource::Constant(value) => value.is_none(),
-        FieldSource::Leaf { node } | FieldSource::Struct { node, .. } => optional(*node),
+        FieldSource::Leaf { node }
+        | FieldSource::Variant { node }
+        | FieldSource::Struct { node, .. } => optional(*node),
         FieldSource::List { outer, .. } | FieldSource::Map { outer, .. } => optional(*outer),
     }
 }
@@ -365,10 +411,10 @@ fn annotation(ty: &PrimitiveType) -> Annotation {
         | PrimitiveType::Float
         | PrimitiveType::Double
         | PrimitiveType::Fixed(_)
-        | PrimitiveType::Binary
-        | PrimitiveType::Variant
-        | PrimitiveType::Geometry { .. }
-        | PrimitiveType::Geography { .. } => Annotation::None,
+        | PrimitiveType::Binary => Annotation::None,
+        PrimitiveType::Variant => Annotation::Variant,
+        PrimitiveType::Geometry { .. } => Annotation::Geometry,
+        PrimitiveType::Geography { .. } => Annotation::Geography,
     }
 }
 

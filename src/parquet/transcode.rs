@@ -131,9 +131,19 @@ fn filter_levels<'a>(
     keep: &KeepRuns,
 ) -> Result<Cow<'a, [u8]>, DecodeError> {
     if levels.bit_packed {
-        return Err(DecodeError::unsupported(
-            "levels in the deprecated encoding BIT_PACKED",
-        ));
+        let mut decoded = Vec::new();
+        levels.decode(&mut decoded)?;
+        let kept = keep
+            .runs()
+            .iter()
+            .filter_map(|run| decoded.get(run.clone()))
+            .flatten()
+            // None is above the maximum, which has 16 bits.
+            .map(|level| *level as u16);
+        return Ok(Cow::Owned(rle::encode_levels(
+            &kept.collect::<Vec<_>>(),
+            levels.width(),
+        )));
     }
     if keep.is_all() {
         return Ok(Cow::Borrowed(levels.bytes));
@@ -398,3 +408,6 @@ fn each_data_page(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

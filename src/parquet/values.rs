@@ -12,13 +12,17 @@ use crate::rows::file_schema::Physical;
 
 const WHAT: &str = "page values";
 
+/// Bytes of a variable-length decimal, which is the one thing that variable-length values are converted from. 16 hold
+/// any; a few more may say its sign again.
+const MAX_DECIMAL: u32 = 64;
+
 /// Filters and converts a page's stored values (those that are not null); gives them with their encoding.
 ///
 /// | source | becomes |
 /// |---|---|
 /// | PLAIN, BYTE_STREAM_SPLIT, DELTA_BINARY_PACKED, DELTA_LENGTH_BYTE_ARRAY, RLE booleans | PLAIN |
 /// | dictionary indices | dictionary indices |
-/// | DELTA_BYTE_ARRAY | itself; PLAIN where values have a fixed width |
+/// | DELTA_BYTE_ARRAY | itself; PLAIN where values have, or get, a fixed width |
 pub fn filter_values<'a>(
     encoding: Encoding,
     physical: Physical,
@@ -44,6 +48,9 @@ pub fn filter_values<'a>(
                 rle::filter(indexes, width, keep, &mut out)?;
             }
             return Ok((Encoding::RleDictionary, Cow::Owned(out)));
+        }
+        (Encoding::DeltaByteArray, Physical::ByteArray) if conversion != Conversion::None => {
+            delta::byte_arrays_to_plain(values, MAX_DECIMAL, keep, &mut out)?;
         }
         (Encoding::DeltaByteArray, Physical::ByteArray) => {
             delta::filter_byte_array(values, keep, &mut out)?;
@@ -86,7 +93,9 @@ fn stays(encoding: Encoding, physical: Physical, conversion: Conversion) -> bool
         // Conversions change the dictionary, not the indices.
         Encoding::PlainDictionary | Encoding::RleDictionary => true,
         Encoding::Plain => conversion == Conversion::None,
-        Encoding::DeltaByteArray => physical == Physical::ByteArray,
+        Encoding::DeltaByteArray => {
+            physical == Physical::ByteArray && conversion == Conversion::None
+        }
         _ => false,
     }
 }

@@ -18,8 +18,8 @@ use std::sync::{Arc, OnceLock};
 
 use roaring::RoaringTreemap;
 
+use crate::as_parquet;
 use crate::cache::{Cache, CacheKey};
-use crate::iceberg::manifest::FileFormat;
 use crate::iceberg::metadata::TableMetadata;
 use crate::iceberg::types::{FieldId, NestedField, PrimitiveType, StructType, Type};
 use crate::iceberg::value::Value;
@@ -108,12 +108,7 @@ impl<'a> KeyMatch<'a> {
         storage: &'a Storage,
         cache: &'a Cache,
     ) -> Result<KeyMatch<'a>, RowsError> {
-        check_format(
-            &file.file.path,
-            &file.file.format,
-            "a data file under equality deletes",
-        )?;
-        let source = storage.open(&file.file.path)?;
+        let source = as_parquet::open(storage, cache, &file.file.path, &file.file.format)?;
         let mapping = metadata.properties.get("schema.name-mapping.default");
         let identity = format!(
             "{:?} {:?} {} {mapping:?}",
@@ -140,7 +135,7 @@ impl<'a> KeyMatch<'a> {
     /// The deleted positions among one row group's rows, counted from the start of the file.
     ///
     /// # Errors
-    /// The data file or a delete file cannot be read, is not in Parquet ([`RowsError::Unsupported`]), or lacks a column
+    /// The data file or a delete file cannot be read, is in no known format ([`RowsError::Unsupported`]), or lacks a column
     /// it must have. The error names the file.
     pub fn row_group(&self, row_group: usize) -> Result<Arc<RoaringTreemap>, RowsError> {
         let key = CacheKey {
@@ -248,11 +243,11 @@ impl<'a> KeyMatch<'a> {
     /// The keys of one delete file.
     fn keys_of(&self, fields: &[KeyField], delete: &DeleteFile) -> Result<Arc<KeySet>, RowsError> {
         let path = &delete.file.path;
-        check_format(path, &delete.file.format, "an equality delete file")?;
         let source = self.storage.open(path)?;
         self.cache.get_or_make(
             content_key("equality-keys", &source, &types_text(fields)),
             || {
+                let source = as_parquet::open(self.storage, self.cache, path, &delete.file.format)?;
                 let keys = read_keys(&ParquetReader::new(source)?, fields, path)?;
                 self.storage.counters().equality_deletes_read.add(1);
                 let weight = keys.weight();
@@ -294,13 +289,6 @@ impl<'a> KeyMatch<'a> {
                 .map_err(|_| RowsError::corrupt(path, "a row group has an impossible size"))?;
         }
         Ok(deleted)
-    }
-}
-
-fn check_format(path: &str, format: &FileFormat, what: &str) -> Result<(), RowsError> {
-    match format {
-        FileFormat::Parquet => Ok(()),
-        other => Err(RowsError::unsupported(path, format!("{what} in {other:?}"))),
     }
 }
 
@@ -438,7 +426,7 @@ fn descend(field: &ProjectedField) -> Option<KeySource> {
             }
             Cell::of(value).map(KeySource::Constant)
         }
-        FieldSource::List { .. } | FieldSource::Map { .. } => None,
+        FieldSource::Variant { .. } | FieldSource::List { .. } | FieldSource::Map { .. } => None,
     }
 }
 
@@ -457,6 +445,7 @@ fn read_keys(reader: &ParquetReader, fields: &[KeyField], path: &str) -> Result<
     let context = ProjectionContext {
         path,
         name_mapping: None,
+        names_are_mapping: false,
         partition: Default::default(),
     };
     let columns = fields
@@ -488,6 +477,9 @@ fn for_each_batch(
     path: &str,
     mut each: impl FnMut(u64, &[KeyColumn], usize),
 ) -> Result<(), RowsError> {
+    if rows == 0 {
+        return Ok(());
+    }
     let mut readers = columns
         .iter()
         .map(|(source, _)| match source {

@@ -108,6 +108,15 @@ impl FileSchema {
         self.nodes.get(node)
     }
 
+    /// The child of a node that has this name.
+    pub fn child(&self, node: NodeId, name: &str) -> Option<NodeId> {
+        let children = &self.get(node)?.children;
+        children
+            .iter()
+            .copied()
+            .find(|child| self.get(*child).is_some_and(|child| child.name == name))
+    }
+
     /// The only child of a node, where it has exactly one.
     fn only_child(&self, node: NodeId) -> Option<(NodeId, &FileNode)> {
         match self.get(node)?.children.as_slice() {

@@ -30,33 +30,24 @@ pub fn fit(wanted: &PrimitiveType, physical: Physical, annotation: Annotation) -
     if annotation == A::Unknown {
         return Fit::AllNull;
     }
-    let later = match (wanted, physical, annotation) {
-        (T::Timestamp | T::Timestamptz | T::TimestampNs | T::TimestamptzNs, P::Int96, _) => {
-            Some("a timestamp stored as INT96")
-        }
+    let refused = match (wanted, physical, annotation) {
         (
-            T::Timestamp | T::Timestamptz | T::TimestampNs | T::TimestamptzNs,
-            P::Int64,
-            A::TimestampMillis { .. },
-        ) => Some("a timestamp stored in milliseconds"),
-        (T::Timestamp | T::Timestamptz, P::Int64, A::TimestampNanos { .. }) => {
-            Some("a microsecond timestamp stored in nanoseconds")
-        }
-        (T::Time, P::Int32, A::TimeMillis) => Some("a time stored in milliseconds"),
-        (T::Time, P::Int64, A::TimeNanos) => Some("a time stored in nanoseconds"),
-        (T::Int | T::Long, P::Int32 | P::Int64, A::Integer { signed: false, .. }) => {
-            Some("an unsigned integer")
-        }
-        (T::Decimal { .. }, P::ByteArray, _) => Some("a decimal stored as variable-length bytes"),
+            T::Int,
+            P::Int32,
+            A::Integer {
+                bits: 32,
+                signed: false,
+            },
+        ) => Some("an unsigned 32-bit integer in a column of type int"),
         _ => None,
     };
-    if let Some(feature) = later {
+    if let Some(feature) = refused {
         return Fit::Unsupported(feature);
     }
 
     let plain_int = |bits_up_to: u8| match annotation {
         A::None => true,
-        A::Integer { bits, signed } => signed && bits <= bits_up_to,
+        A::Integer { bits, .. } => bits <= bits_up_to,
         _ => false,
     };
     let reads = match (wanted, physical) {
@@ -64,7 +55,7 @@ pub fn fit(wanted: &PrimitiveType, physical: Physical, annotation: Annotation) -
         (T::Int | T::Long, P::Int32) => plain_int(32),
         (T::Long, P::Int64) => plain_int(64),
         (T::Float | T::Double, P::Float) | (T::Double, P::Double) => annotation == A::None,
-        (T::Decimal { precision, scale }, P::Int32 | P::Int64 | P::Fixed(1..=16)) => {
+        (T::Decimal { precision, scale }, P::Int32 | P::Int64 | P::Fixed(1..) | P::ByteArray) => {
             match annotation {
                 A::Decimal {
                     precision: stored,
@@ -74,13 +65,13 @@ pub fn fit(wanted: &PrimitiveType, physical: Physical, annotation: Annotation) -
             }
         }
         (T::Date | T::Timestamp | T::TimestampNs, P::Int32) => annotation == A::Date,
-        (T::Time, P::Int64) => annotation == A::TimeMicros,
-        (T::Timestamp | T::Timestamptz, P::Int64) => {
-            matches!(annotation, A::TimestampMicros { .. })
-        }
-        (T::TimestampNs | T::TimestamptzNs, P::Int64) => {
-            matches!(annotation, A::TimestampNanos { .. })
-        }
+        (T::Time, P::Int32) => annotation == A::TimeMillis,
+        (T::Time, P::Int64) => matches!(annotation, A::TimeMicros | A::TimeNanos),
+        (T::Timestamp | T::Timestamptz | T::TimestampNs | T::TimestamptzNs, P::Int96) => true,
+        (T::Timestamp | T::Timestamptz | T::TimestampNs | T::TimestamptzNs, P::Int64) => matches!(
+            annotation,
+            A::TimestampMillis { .. } | A::TimestampMicros { .. } | A::TimestampNanos { .. }
+        ),
         (T::String, P::ByteArray) => matches!(annotation, A::None | A::String | A::Enum | A::Json),
         (T::Uuid, P::Fixed(16)) => matches!(annotation, A::None | A::Uuid),
         (T::Fixed(wanted), P::Fixed(stored)) => *wanted == stored && annotation == A::None,
@@ -88,6 +79,8 @@ pub fn fit(wanted: &PrimitiveType, physical: Physical, annotation: Annotation) -
             annotation,
             A::None | A::String | A::Enum | A::Json | A::Bson
         ),
+        (T::Geometry { .. }, P::ByteArray) => matches!(annotation, A::None | A::Geometry),
+        (T::Geography { .. }, P::ByteArray) => matches!(annotation, A::None | A::Geography),
         _ => false,
     };
     if reads { Fit::Reads } else { Fit::Mismatch }

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
-use parquet::data_type::{ByteArray, DataType, FixedLenByteArray};
+use parquet::data_type::{ByteArray, DataType, FixedLenByteArray, Int96};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::serialized_reader::SerializedPageReader;
@@ -17,7 +17,7 @@ use crate::storage::chunk_reader::SourceReader;
 use crate::storage::{SourceFile, StorageError};
 
 use super::RowsError;
-use super::file_schema::{FileSchema, NodeId};
+use super::file_schema::{Annotation, FileSchema, NodeId};
 
 mod schema;
 
@@ -116,6 +116,7 @@ impl ParquetReader {
         Ok(LeafReader {
             path: self.path.clone(),
             name,
+            annotation: node.annotation,
             max_def: node.max_def,
             left: rows,
             levels: Vec::new(),
@@ -128,6 +129,7 @@ impl ParquetReader {
 pub struct LeafReader {
     path: String,
     name: String,
+    annotation: Annotation,
     max_def: u16,
     /// Rows not yet read.
     left: usize,
@@ -139,6 +141,8 @@ pub struct LeafReader {
 pub struct Batch<'a> {
     /// Rows in the batch.
     pub rows: usize,
+    /// What the column's values are said to be.
+    pub annotation: Annotation,
     /// The definition level of each row; empty where the column is required.
     levels: &'a [i16],
     max_def: u16,
@@ -171,6 +175,7 @@ pub enum Values {
     Boolean(Vec<bool>),
     Int32(Vec<i32>),
     Int64(Vec<i64>),
+    Int96(Vec<Int96>),
     Float(Vec<f32>),
     Double(Vec<f64>),
     ByteArray(Vec<ByteArray>),
@@ -183,6 +188,7 @@ impl Values {
             Values::Boolean(values) => values.len(),
             Values::Int32(values) => values.len(),
             Values::Int64(values) => values.len(),
+            Values::Int96(values) => values.len(),
             Values::Float(values) => values.len(),
             Values::Double(values) => values.len(),
             Values::ByteArray(values) => values.len(),
@@ -227,8 +233,8 @@ impl LeafReader {
                 ColumnReader::FixedLenByteArrayColumnReader(reader) => {
                     read(reader, want, levels, Values::Fixed)?
                 }
-                ColumnReader::Int96ColumnReader(_) => {
-                    return Err(ParquetError::NYI("INT96".to_owned()));
+                ColumnReader::Int96ColumnReader(reader) => {
+                    read(reader, want, levels, Values::Int96)?
                 }
             })
         })?;
@@ -247,6 +253,7 @@ impl LeafReader {
         };
         Ok(Some(Batch {
             rows,
+            annotation: self.annotation,
             levels,
             max_def: self.max_def,
             values,

@@ -16,9 +16,9 @@ use std::sync::Arc;
 use parquet::data_type::ByteArray;
 use roaring::RoaringTreemap;
 
+use crate::as_parquet;
 use crate::cache::{Cache, CacheKey};
 use crate::iceberg::deletion_vector;
-use crate::iceberg::manifest::FileFormat;
 use crate::iceberg::schema::reserved;
 use crate::iceberg::types::FieldId;
 use crate::scan::{DeleteFile, ScanFile};
@@ -34,7 +34,7 @@ const MAX_CONTAINER: u64 = 4 * 32_768 + 16;
 /// The positions that the position deletes or the vector of `file` remove, all of them below its record count.
 ///
 /// # Errors
-/// A delete file that cannot be read or breaks the format, is not in Parquet ([`RowsError::Unsupported`]), or, for a
+/// A delete file that cannot be read or breaks its format, is in none that is known ([`RowsError::Unsupported`]), or, for a
 /// vector, does not fit the data file. The error names the delete file.
 pub fn deleted_positions(
     file: &ScanFile,
@@ -109,17 +109,9 @@ fn read_split(
     cache: &Cache,
 ) -> Result<Arc<SplitPositions>, RowsError> {
     let path = &delete.file.path;
-    match &delete.file.format {
-        FileFormat::Parquet => {}
-        format => {
-            return Err(RowsError::unsupported(
-                path,
-                format!("a position delete file in {format:?}"),
-            ));
-        }
-    }
     let source = storage.open(path)?;
     cache.get_or_make(content_key("position-deletes", &source, ""), || {
+        let source = as_parquet::open(storage, cache, path, &delete.file.format)?;
         let split = split_by_path(&ParquetReader::new(source)?, path)?;
         storage.counters().position_deletes_read.add(1);
         let weight = split.weight();

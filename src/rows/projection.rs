@@ -14,7 +14,7 @@
 //! ```
 //!
 //! A file whose columns have no ids at all is resolved through the table's name mapping, or failing that by position
-//! (`file_ids`); positions that the names contradict are refused. What can be read as what is decided in `leaf_types`.
+//! (`file_ids`), or by name if it is an Avro or ORC file; positions that the names contradict are refused. What can be read as what is decided in `leaf_types`.
 //!
 //! Refused rather than read as null, since a reader could not tell the difference: a group without an id around fields
 //! that have theirs, and a list or map whose element, key or value has no id.
@@ -22,7 +22,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::iceberg::manifest::DataFile;
+use crate::iceberg::manifest::{DataFile, FileFormat};
 use crate::iceberg::name_mapping::NameMapping;
 use crate::iceberg::partition::{PartitionSpec, Transform};
 use crate::iceberg::schema::reserved;
@@ -64,6 +64,8 @@ pub enum FieldSource {
         node: NodeId,
         fields: Vec<ProjectedField>,
     },
+    /// A variant: a group of `metadata`, and `value` or `typed_value` or both, found by these names.
+    Variant { node: NodeId },
     /// A list: the outer node (for a two-level list of a bare repeated field, `outer == repeated`), the repeated node,
     /// and the element, which may lie at the repeated node itself (two-level) or below it.
     List {
@@ -87,6 +89,9 @@ pub struct ProjectionContext<'a> {
     pub path: &'a str,
     /// The table's `schema.name-mapping.default`.
     pub name_mapping: Option<&'a NameMapping>,
+    /// Whether a file without ids and a table without a mapping are matched by the names of the table's schema, as
+    /// Iceberg Java does for Avro and ORC, and not by position.
+    pub names_are_mapping: bool,
     /// The file's identity-partition values, by source field id.
     pub partition: HashMap<FieldId, Option<Value>>,
 }
@@ -114,6 +119,7 @@ impl<'a> ProjectionContext<'a> {
         ProjectionContext {
             path: &file.path,
             name_mapping,
+            names_are_mapping: file.format != FileFormat::Parquet,
             partition,
         }
     }
@@ -130,15 +136,15 @@ pub fn project(
     file: &FileSchema,
     context: &ProjectionContext<'_>,
 ) -> Result<Projection, RowsError> {
-    let ids = FileIds::resolve(file, context.name_mapping, context.path)?;
+    let own_names = (context.names_are_mapping && context.name_mapping.is_none())
+        .then(|| NameMapping::of(view_fields));
+    let mapping = context.name_mapping.or(own_names.as_ref());
+    let ids = FileIds::resolve(file, mapping, context.path)?;
     let projector = Projector {
         file,
         ids: &ids,
         context,
     };
-    view_fields
-        .iter()
-        .try_for_each(|field| projector.check_supported(field))?;
     projector.check_positions(view_fields)?;
     let fields = projector.by_id(view_fields, &file.roots)?;
     Ok(Projection {
@@ -217,25 +223,6 @@ impl Projector<'_> {
         fields.iter().map(each).collect()
     }
 
-    /// That the field is of a type this version shows, whether or not the file holds it.
-    fn check_supported(&self, field: &NestedField) -> Result<(), RowsError> {
-        let later = match &field.ty {
-            Type::Primitive(PrimitiveType::Variant) => "variant",
-            Type::Primitive(PrimitiveType::Geometry { .. }) => "geometry",
-            Type::Primitive(PrimitiveType::Geography { .. }) => "geography",
-            ty => {
-                return ty
-                    .children()
-                    .into_iter()
-                    .try_for_each(|child| self.check_supported(child));
-            }
-        };
-        Err(self.unsupported(format!(
-            "the type {later} (column {:?}, field id {})",
-            field.name, field.id
-        )))
-    }
-
     /// Ids given by position are wrong if a column bears the name of another field: then the file was not written
     /// with the table's columns in the order of their ids (partition columns left out of it, say).
     fn check_positions(&self, view_fields: &[Arc<NestedField>]) -> Result<(), RowsError> {
@@ -261,6 +248,7 @@ impl Projector<'_> {
     fn present(&self, field: &Arc<NestedField>, node: NodeId) -> Result<ProjectedField, RowsError> {
         let source = match &field.ty {
             Type::Primitive(PrimitiveType::Unknown) => FieldSource::Constant(None),
+            Type::Primitive(PrimitiveType::Variant) => self.variant(field, node)?,
             Type::Primitive(ty) => self.leaf(field, ty, node, false)?,
             Type::Struct(ty) => self.group(field, ty, node, false)?,
             Type::List(ty) => self.list(field, ty, node)?,
@@ -295,6 +283,25 @@ impl Projector<'_> {
                 node.name, field.id
             ))),
             Fit::AllNull | Fit::Mismatch => Err(self.mismatch(field, node)),
+        }
+    }
+
+    fn variant(&self, field: &NestedField, node_id: NodeId) -> Result<FieldSource, RowsError> {
+        let node = self.node(node_id)?;
+        let binary = |name| {
+            let child = self.file.child(node_id, name)?;
+            let leaf = self.file.get(child)?.leaf?;
+            Some(leaf.physical == Physical::ByteArray)
+        };
+        let typed = self.file.child(node_id, "typed_value").is_some();
+        let is_variant = node.repetition != Repetition::Repeated
+            && matches!(node.annotation, Annotation::None | Annotation::Variant)
+            && binary("metadata") == Some(true)
+            && binary("value").unwrap_or(typed);
+        if is_variant {
+            Ok(FieldSource::Variant { node: node_id })
+        } else {
+            Err(self.mismatch(field, node))
         }
     }
 

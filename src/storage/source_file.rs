@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use super::descriptors::{DescriptorId, Descriptors};
 use super::roots::Root;
-use super::{StorageError, io_error, storage_error};
+use super::{Spilled, StorageError, io_error, storage_error};
 use crate::counters::Counters;
 
 /// What tells one file, in one state, from every other.
@@ -47,11 +47,22 @@ pub(super) struct Place {
 #[derive(Debug)]
 pub struct SourceFile {
     recorded: String,
-    place: Place,
     identity: FileIdentity,
-    descriptor: DescriptorId,
-    descriptors: Arc<Descriptors>,
+    bytes: Content,
     counters: Arc<Counters>,
+}
+
+/// Where the bytes are.
+#[derive(Debug)]
+enum Content {
+    /// In the file itself.
+    Stored {
+        place: Place,
+        descriptor: DescriptorId,
+        descriptors: Arc<Descriptors>,
+    },
+    /// Made from it, and kept.
+    Made(Arc<Spilled>),
 }
 
 impl SourceFile {
@@ -66,18 +77,37 @@ impl SourceFile {
         let identity = FileIdentity::of(&file).map_err(|source| io_error(recorded, source))?;
         Ok(Self {
             recorded: recorded.to_owned(),
-            place,
             identity,
-            descriptor: descriptors.add(file),
-            descriptors: Arc::clone(descriptors),
+            bytes: Content::Stored {
+                place,
+                descriptor: descriptors.add(file),
+                descriptors: Arc::clone(descriptors),
+            },
             counters: Arc::clone(counters),
         })
+    }
+
+    /// What was made from this file, under its name and identity.
+    pub fn made_into(&self, bytes: Arc<Spilled>) -> Self {
+        Self {
+            recorded: self.recorded.clone(),
+            identity: self.identity,
+            bytes: Content::Made(bytes),
+            counters: Arc::clone(&self.counters),
+        }
     }
 
     /// Closes the descriptor, as the bound on them may at any time.
     #[cfg(test)]
     pub(super) fn give_up_descriptor(&self) {
-        self.descriptors.remove(self.descriptor);
+        if let Content::Stored {
+            descriptor,
+            descriptors,
+            ..
+        } = &self.bytes
+        {
+            descriptors.remove(*descriptor);
+        }
     }
 
     /// The recorded path, for messages.
@@ -88,7 +118,10 @@ impl SourceFile {
     /// Bytes.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> u64 {
-        self.identity.size
+        match &self.bytes {
+            Content::Stored { .. } => self.identity.size,
+            Content::Made(bytes) => bytes.len(),
+        }
     }
 
     /// Tells this state of this file from every other.
@@ -100,20 +133,14 @@ impl SourceFile {
     pub fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<(), StorageError> {
         // A `usize` is no wider than 64 bits on any machine there is.
         self.check_range(offset, u64::try_from(buf.len()).unwrap_or(u64::MAX))?;
-        read_counted(&*self.file()?, buf, offset, &self.recorded, &self.counters)
+        self.read(buf, offset)
     }
 
     /// `len` bytes from `offset`; checked against the file's size before any memory is taken.
     pub fn read_range(&self, offset: u64, len: u64) -> Result<Bytes, StorageError> {
         self.check_range(offset, len)?;
         let mut buffer = zeroed(&self.recorded, len)?;
-        read_counted(
-            &*self.file()?,
-            &mut buffer,
-            offset,
-            &self.recorded,
-            &self.counters,
-        )?;
+        self.read(&mut buffer, offset)?;
         Ok(Bytes::from(buffer))
     }
 
@@ -130,12 +157,33 @@ impl SourceFile {
         })
     }
 
+    fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), StorageError> {
+        match &self.bytes {
+            Content::Stored {
+                place,
+                descriptor,
+                descriptors,
+            } => {
+                let file = self.file(place, *descriptor, descriptors)?;
+                read_counted(&file, buffer, offset, &self.recorded, &self.counters)
+            }
+            Content::Made(bytes) => bytes
+                .read_exact_at(buffer, offset)
+                .map_err(|source| io_error(&self.recorded, source)),
+        }
+    }
+
     /// The open file; opened again, and found to be the same, where its descriptor was given up.
-    fn file(&self) -> Result<Arc<File>, StorageError> {
-        if let Some(file) = self.descriptors.get(self.descriptor) {
+    fn file(
+        &self,
+        place: &Place,
+        descriptor: DescriptorId,
+        descriptors: &Descriptors,
+    ) -> Result<Arc<File>, StorageError> {
+        if let Some(file) = descriptors.get(descriptor) {
             return Ok(file);
         }
-        let opened = self.place.root.open_file(&self.place.relative);
+        let opened = place.root.open_file(&place.relative);
         let file = Arc::new(opened.map_err(|error| storage_error(&self.recorded, error))?);
         let identity =
             FileIdentity::of(&file).map_err(|source| io_error(&self.recorded, source))?;
@@ -144,14 +192,21 @@ impl SourceFile {
                 path: self.recorded.clone(),
             });
         }
-        self.descriptors.put(self.descriptor, Arc::clone(&file));
+        descriptors.put(descriptor, Arc::clone(&file));
         Ok(file)
     }
 }
 
 impl Drop for SourceFile {
     fn drop(&mut self) {
-        self.descriptors.remove(self.descriptor);
+        if let Content::Stored {
+            descriptor,
+            descriptors,
+            ..
+        } = &self.bytes
+        {
+            descriptors.remove(*descriptor);
+        }
     }
 }
 

@@ -16,6 +16,7 @@
 //! - [`rows`]: rows as JSON, into Arrow and out of it;
 //! - [`avro`], [`manifests`]: entries, manifests and manifest lists, each field in the test's hands;
 //! - [`deletes`]: vectors and Puffin files;
+//! - [`imported`]: Parquet files of any physical types, as other engines write them;
 //! - [`raw`]: Parquet files that Arrow cannot write;
 //! - [`table`]: the table itself, its commits and its metadata;
 //! - [`open`]: the table as bergfs shows it.
@@ -25,6 +26,7 @@
 
 pub mod avro;
 pub mod deletes;
+pub mod imported;
 pub mod manifests;
 pub mod open;
 pub mod raw;

@@ -177,6 +177,19 @@ impl TableBuilder {
         }
     }
 
+    /// Writes a data file of this name and these bytes, which hold so many rows.
+    pub fn adopt(&mut self, name: &str, bytes: &[u8], rows: i64) -> Entry {
+        let format = match name.rsplit_once('.') {
+            Some((_, "avro")) => "AVRO",
+            Some((_, "orc")) => "ORC",
+            _ => "PARQUET",
+        };
+        self.data_of_bytes(bytes, rows).with(|entry| {
+            entry.path = self.write_bytes(&format!("data/{name}"), bytes);
+            entry.format = format.to_owned();
+        })
+    }
+
     /// Writes a data file of these bytes and so many rows.
     pub fn data_of_bytes(&mut self, bytes: &[u8], rows: i64) -> Entry {
         let name = self.file_name("raw");

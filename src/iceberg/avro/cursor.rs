@@ -11,30 +11,30 @@ const STEPS_PER_BYTE: u64 = 16;
 const FREE_STEPS: u64 = 1024;
 
 /// A place in a run of encoded values.
-pub(in crate::iceberg) struct Cursor<'a> {
+pub(crate) struct Cursor<'a> {
     rest: &'a [u8],
     /// Values that may still be read: what takes no bytes must not take for ever either.
     steps: u64,
 }
 
 impl<'a> Cursor<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         let steps = (bytes.len() as u64)
             .saturating_mul(STEPS_PER_BYTE)
             .saturating_add(FREE_STEPS);
         Self { rest: bytes, steps }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
-    pub(super) fn rest(&self) -> &'a [u8] {
+    pub(crate) fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
     /// Counts one more value.
-    pub(super) fn step(&mut self) -> Result<(), FormatError> {
+    pub(crate) fn step(&mut self) -> Result<(), FormatError> {
         self.steps = self
             .steps
             .checked_sub(1)
@@ -42,20 +42,20 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    pub(super) fn take(&mut self, length: usize) -> Result<&'a [u8], FormatError> {
+    pub(crate) fn take(&mut self, length: usize) -> Result<&'a [u8], FormatError> {
         let (taken, rest) = self.rest.split_at_checked(length).ok_or_else(truncated)?;
         self.rest = rest;
         Ok(taken)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], FormatError> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], FormatError> {
         let (taken, rest) = self.rest.split_first_chunk::<N>().ok_or_else(truncated)?;
         self.rest = rest;
         Ok(*taken)
     }
 
     /// A variable-length zig-zag number.
-    pub(super) fn long(&mut self) -> Result<i64, FormatError> {
+    pub(crate) fn long(&mut self) -> Result<i64, FormatError> {
         let mut zigzag = 0_u64;
         for shift in (0..64).step_by(7) {
             let [byte] = self.array()?;
@@ -71,23 +71,23 @@ impl<'a> Cursor<'a> {
         Err(invalid("a number is longer than 64 bits"))
     }
 
-    fn length(&mut self) -> Result<usize, FormatError> {
+    pub(crate) fn length(&mut self) -> Result<usize, FormatError> {
         let length = self.long()?;
         usize::try_from(length).map_err(|_| invalid(format!("{length} is no length")))
     }
 
     /// Bytes with their length before them.
-    pub(super) fn bytes(&mut self) -> Result<&'a [u8], FormatError> {
+    pub(crate) fn bytes(&mut self) -> Result<&'a [u8], FormatError> {
         let length = self.length()?;
         self.take(length)
     }
 
-    pub(super) fn string(&mut self) -> Result<&'a str, FormatError> {
+    pub(crate) fn string(&mut self) -> Result<&'a str, FormatError> {
         std::str::from_utf8(self.bytes()?).map_err(|_| invalid("a string is not UTF-8"))
     }
 
     /// The items of an array or map, which come in counted blocks up to an empty one.
-    pub(super) fn blocks(
+    pub(crate) fn blocks(
         &mut self,
         mut read: impl FnMut(&mut Self) -> Result<(), FormatError>,
     ) -> Result<(), FormatError> {
@@ -120,7 +120,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Passes over a value.
-    pub(in crate::iceberg) fn skip(&mut self, schema: &Schema) -> Result<(), FormatError> {
+    pub(crate) fn skip(&mut self, schema: &Schema) -> Result<(), FormatError> {
         self.step()?;
         match &schema.shape {
             Shape::Null => {}
@@ -161,10 +161,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// An `int` or a `long`, or null.
-    pub(in crate::iceberg) fn integer(
-        &mut self,
-        schema: &Schema,
-    ) -> Result<Option<i64>, FormatError> {
+    pub(crate) fn integer(&mut self, schema: &Schema) -> Result<Option<i64>, FormatError> {
         match self.resolve(schema)?.shape {
             Shape::Null => Ok(None),
             Shape::Int | Shape::Long => self.long().map(Some),
@@ -173,10 +170,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// A `string`, or null.
-    pub(in crate::iceberg) fn text(
-        &mut self,
-        schema: &Schema,
-    ) -> Result<Option<&'a str>, FormatError> {
+    pub(crate) fn text(&mut self, schema: &Schema) -> Result<Option<&'a str>, FormatError> {
         match self.resolve(schema)?.shape {
             Shape::Null => Ok(None),
             Shape::String => self.string().map(Some),
@@ -185,10 +179,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// A `bytes`, or null.
-    pub(in crate::iceberg) fn binary(
-        &mut self,
-        schema: &Schema,
-    ) -> Result<Option<&'a [u8]>, FormatError> {
+    pub(crate) fn binary(&mut self, schema: &Schema) -> Result<Option<&'a [u8]>, FormatError> {
         match self.resolve(schema)?.shape {
             Shape::Null => Ok(None),
             Shape::Bytes => self.bytes().map(Some),
@@ -198,7 +189,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The schema of the record that follows, or `None` for null. The caller walks its fields.
-    pub(in crate::iceberg) fn record<'s>(
+    pub(crate) fn record<'s>(
         &mut self,
         schema: &'s Schema,
     ) -> Result<Option<&'s Record>, FormatError> {
@@ -210,7 +201,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Each item of an array; none for null.
-    pub(in crate::iceberg) fn items(
+    pub(crate) fn items(
         &mut self,
         schema: &Schema,
         mut read: impl FnMut(&mut Self, &Schema) -> Result<(), FormatError>,
@@ -223,10 +214,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// A value of a primitive type as its schema describes it, or null.
-    pub(in crate::iceberg) fn value(
-        &mut self,
-        schema: &Schema,
-    ) -> Result<Option<Value>, FormatError> {
+    pub(crate) fn value(&mut self, schema: &Schema) -> Result<Option<Value>, FormatError> {
         let schema = self.resolve(schema)?;
         let value = match (&schema.shape, schema.logical) {
             (Shape::Null, _) => return Ok(None),
@@ -279,7 +267,7 @@ fn long_value(number: i64, logical: Option<Logical>) -> Result<Value, FormatErro
 
 fn bytes_value(bytes: &[u8], logical: Option<Logical>) -> Result<Value, FormatError> {
     match logical {
-        Some(Logical::Decimal) => {
+        Some(Logical::Decimal { .. }) => {
             let decimal = decimal_be(bytes);
             decimal
                 .map(Value::Decimal)

@@ -15,16 +15,26 @@ const MAX_DEPTH: usize = 64;
 
 /// A schema. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(in crate::iceberg) struct Schema {
-    pub(in crate::iceberg) shape: Shape,
-    pub(in crate::iceberg) logical: Option<Logical>,
+pub(crate) struct Schema {
+    pub(crate) shape: Shape,
+    pub(crate) logical: Option<Logical>,
+    /// Of an array or a map.
+    pub(crate) ids: ItemIds,
     /// Levels under and including this one.
     depth: usize,
 }
 
+/// The Iceberg field ids of what an array or a map holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ItemIds {
+    pub(crate) element: Option<i32>,
+    pub(crate) key: Option<i32>,
+    pub(crate) value: Option<i32>,
+}
+
 /// How a value is encoded.
 #[derive(Clone, Debug)]
-pub(in crate::iceberg) enum Shape {
+pub(crate) enum Shape {
     Null,
     Boolean,
     Int,
@@ -45,33 +55,39 @@ pub(in crate::iceberg) enum Shape {
 
 /// What an encoded value means. Types that are not known are left out, as Avro asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::iceberg) enum Logical {
+pub(crate) enum Logical {
     Date,
     TimeMillis,
     TimeMicros,
     TimestampMillis,
     TimestampMicros,
     TimestampNanos,
-    Decimal,
+    /// Zero where the schema says nothing sensible.
+    Decimal {
+        precision: u8,
+        scale: u8,
+    },
     Uuid,
+    /// An array of records of a key and a value.
+    Map,
 }
 
 #[derive(Debug)]
-pub(in crate::iceberg) struct Record {
-    pub(in crate::iceberg) fields: Vec<Field>,
+pub(crate) struct Record {
+    pub(crate) fields: Vec<Field>,
 }
 
 #[derive(Debug)]
-pub(in crate::iceberg) struct Field {
+pub(crate) struct Field {
     /// The Iceberg field id.
-    pub(in crate::iceberg) id: Option<i32>,
-    pub(in crate::iceberg) name: String,
-    pub(in crate::iceberg) schema: Schema,
+    pub(crate) id: Option<i32>,
+    pub(crate) name: String,
+    pub(crate) schema: Schema,
 }
 
 impl Record {
     /// The id to read `field` by: its own, or, where no field of this record has an id at all, what `by_name` knows.
-    pub(in crate::iceberg) fn id_of(
+    pub(crate) fn id_of(
         &self,
         field: &Field,
         by_name: impl Fn(&str) -> Option<i32>,
@@ -84,7 +100,7 @@ impl Record {
 }
 
 impl Schema {
-    pub(super) fn parse(text: &[u8]) -> Result<Self, FormatError> {
+    pub(crate) fn parse(text: &[u8]) -> Result<Self, FormatError> {
         let json: Json =
             serde_json::from_slice(text).map_err(|e| FormatError::invalid("", e.to_string()))?;
         Parser {
@@ -118,6 +134,7 @@ impl Schema {
         Ok(Self {
             shape,
             logical: None,
+            ids: ItemIds::default(),
             depth: below + 1,
         })
     }
@@ -183,6 +200,11 @@ impl Parser {
             _ => self.named(ty, namespace)?,
         };
         schema.logical = logical(object)?.or(schema.logical);
+        schema.ids = ItemIds {
+            element: object.i32("element-id")?,
+            key: object.i32("key-id")?,
+            value: object.i32("value-id")?,
+        };
         Ok(schema)
     }
 
@@ -257,7 +279,17 @@ fn logical(object: Object<'_>) -> Result<Option<Logical>, FormatError> {
         Some("timestamp-millis" | "local-timestamp-millis") => Some(Logical::TimestampMillis),
         Some("timestamp-micros" | "local-timestamp-micros") => Some(Logical::TimestampMicros),
         Some("timestamp-nanos" | "local-timestamp-nanos") => Some(Logical::TimestampNanos),
-        Some("decimal") => Some(Logical::Decimal),
+        Some("decimal") => {
+            let digits = |key| {
+                let digits = object.i32(key)?.unwrap_or(0);
+                Ok::<_, FormatError>(u8::try_from(digits).unwrap_or(0))
+            };
+            Some(Logical::Decimal {
+                precision: digits("precision")?,
+                scale: digits("scale")?,
+            })
+        }
+        Some("map") => Some(Logical::Map),
         Some("uuid") => Some(Logical::Uuid),
         _ => None,
     })

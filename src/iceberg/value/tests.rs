@@ -70,7 +70,7 @@ fn rule_43_decimals_of_any_length_are_sign_extended() {
         Value::Decimal(i128::MIN)
     );
     assert!(Value::from_bytes(&ty("decimal(9,2)"), &[]).is_err());
-    assert!(Value::from_bytes(&ty("decimal(9,2)"), &[0; 17]).is_err());
+    assert!(Value::from_bytes(&ty("decimal(9,2)"), &[1; 17]).is_err());
 }
 
 #[test]
@@ -355,4 +355,16 @@ proptest! {
             from_json(name, json!(text.clone()));
         }
     }
+}
+
+#[test]
+fn numbers_of_any_length() {
+    assert_eq!(super::decimal_be(&[]), None);
+    assert_eq!(super::decimal_be(&[0xff]), Some(-1));
+    assert_eq!(super::decimal_be(&[0x80, 0]), Some(-32768));
+    assert_eq!(super::decimal_be(&[0; 20]), Some(0));
+    assert_eq!(super::decimal_be(&[0xff; 17]), Some(-1));
+    let mut wide = [0; 17];
+    wide[1] = 0x80;
+    assert_eq!(super::decimal_be(&wide), None);
 }

@@ -25,9 +25,7 @@ fn rule_42_int_to_long_and_float_to_double_keep_the_value() {
 
 #[test]
 fn rule_42_a_date_becomes_the_timestamp_of_its_midnight() {
-    let to_micros = Conversion::DateTo {
-        per_day: MICROS_PER_DAY,
-    };
+    let to_micros = Conversion::Rescale32(Rescale::Times(86_400_000_000));
     let before_the_epoch = (-1i32).to_le_bytes();
     assert_eq!(
         to_micros.apply(&before_the_epoch).unwrap(),
@@ -37,9 +35,7 @@ fn rule_42_a_date_becomes_the_timestamp_of_its_midnight() {
 
 #[test]
 fn rule_42_a_date_beyond_the_range_of_timestamps_is_an_error() {
-    let to_nanos = Conversion::DateTo {
-        per_day: NANOS_PER_DAY,
-    };
+    let to_nanos = Conversion::Rescale32(Rescale::Times(86_400_000_000_000));
     // The last day of nanosecond timestamps is 2262-04-11, day 106751.
     assert!(to_nanos.apply(&106_751i32.to_le_bytes()).is_ok());
     assert!(to_nanos.apply(&106_752i32.to_le_bytes()).is_err());

@@ -159,6 +159,49 @@ pub fn byte_arrays_to_fixed(
     keep: &KeepRuns,
     out: &mut Vec<u8>,
 ) -> Result<(), DecodeError> {
+    put_together(bytes, keep, |value, kept| {
+        if value.len() != width {
+            let reason = format!("a value of {} bytes, not {width}", value.len());
+            return Err(DecodeError::corrupt(WHAT, reason));
+        }
+        if kept {
+            out.extend_from_slice(value);
+        }
+        Ok(())
+    })
+}
+
+/// Appends the kept ones of `keep.total()` values of at most `max` bytes each in DELTA_BYTE_ARRAY encoding, in PLAIN
+/// encoding.
+///
+/// # Errors
+/// Bytes that break the format; a longer value.
+pub fn byte_arrays_to_plain(
+    bytes: &[u8],
+    max: u32,
+    keep: &KeepRuns,
+    out: &mut Vec<u8>,
+) -> Result<(), DecodeError> {
+    put_together(bytes, keep, |value, kept| {
+        let len = u32::try_from(value.len()).ok().filter(|len| *len <= max);
+        let Some(len) = len else {
+            let reason = format!("a value of {} bytes, over {max}", value.len());
+            return Err(DecodeError::corrupt(WHAT, reason));
+        };
+        if kept {
+            out.extend_from_slice(&len.to_le_bytes());
+            out.extend_from_slice(value);
+        }
+        Ok(())
+    })
+}
+
+/// Gives each value in DELTA_BYTE_ARRAY encoding, and whether it is kept.
+fn put_together(
+    bytes: &[u8],
+    keep: &KeepRuns,
+    mut each: impl FnMut(&[u8], bool) -> Result<(), DecodeError>,
+) -> Result<(), DecodeError> {
     let source = decode_prefix_suffix(bytes, keep.total())?;
     let mut value: Vec<u8> = Vec::new();
     let mut rest = source.suffixes;
@@ -170,13 +213,7 @@ pub fn byte_arrays_to_fixed(
         rest = after;
         value.truncate(*prefix);
         value.extend_from_slice(new);
-        if value.len() != width {
-            let reason = format!("a value of {} bytes, not {width}", value.len());
-            return Err(DecodeError::corrupt(WHAT, reason));
-        }
-        if kept {
-            out.extend_from_slice(&value);
-        }
+        each(&value, kept)?;
     }
     Ok(())
 }

@@ -227,6 +227,7 @@ fn schema_element(reader: &mut Reader<'_>, element: Field) -> Result<SchemaEleme
         num_children,
         annotation,
         field_id,
+        geo: None,
     })
 }
 

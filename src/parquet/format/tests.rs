@@ -139,6 +139,7 @@ fn leaf(physical: Physical, annotation: Annotation) -> FileMetaData {
         num_children: None,
         annotation: Annotation::None,
         field_id: None,
+        geo: None,
     };
     FileMetaData {
         version: 2,

@@ -6,7 +6,8 @@
 
 use super::read::LeafColumns;
 use super::{
-    ColumnChunk, Encoding, FileMetaData, Page, PageHeader, RowGroup, SchemaElement, Statistics,
+    ColumnChunk, Encoding, FileMetaData, GeoParameters, Page, PageHeader, RowGroup, SchemaElement,
+    Statistics,
 };
 use crate::parquet::thrift::{StructWriter, varint_len, write_struct, zigzag};
 use crate::rows::file_schema::{Annotation, Physical, Repetition};
@@ -89,7 +90,10 @@ fn schema_element(writer: &mut StructWriter<'_>, element: &SchemaElement) {
         writer.i32(9, id);
     }
     if !matches!(element.annotation, Annotation::None | Annotation::Interval) {
-        writer.structure(10, |union| logical_type(union, element.annotation));
+        writer.structure(10, |union| match &element.geo {
+            Some(geo) => geo_type(union, element.annotation, geo),
+            None => logical_type(union, element.annotation),
+        });
     }
 }
 
@@ -130,6 +134,23 @@ fn converted_type(annotation: Annotation) -> Option<i32> {
     })
 }
 
+/// The one field of a `LogicalType` union, for a geometry or geography.
+fn geo_type(union: &mut StructWriter<'_>, annotation: Annotation, geo: &GeoParameters) {
+    let id = if annotation == Annotation::Geography {
+        18
+    } else {
+        17
+    };
+    union.structure(id, |parameters| {
+        if let Some(crs) = &geo.crs {
+            parameters.binary(1, crs.as_bytes());
+        }
+        if let Some(algorithm) = geo.algorithm {
+            parameters.i32(2, algorithm);
+        }
+    });
+}
+
 /// The one field of a `LogicalType` union.
 fn logical_type(union: &mut StructWriter<'_>, annotation: Annotation) {
     let time = |union: &mut StructWriter<'_>, id, utc, unit| {
@@ -157,6 +178,8 @@ fn logical_type(union: &mut StructWriter<'_>, annotation: Annotation) {
                 integer.bool(2, signed);
             });
         }
+        // The version of the variant encoding, which is the only one there is.
+        Annotation::Variant => return union.structure(16, |variant| variant.i8(1, 1)),
         // They have no logical type.
         Annotation::None | Annotation::Interval => return,
         Annotation::String => 1,
@@ -169,7 +192,6 @@ fn logical_type(union: &mut StructWriter<'_>, annotation: Annotation) {
         Annotation::Bson => 13,
         Annotation::Uuid => 14,
         Annotation::Float16 => 15,
-        Annotation::Variant => 16,
         Annotation::Geometry => 17,
         Annotation::Geography => 18,
     };

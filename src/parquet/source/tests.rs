@@ -12,6 +12,7 @@ fn group(name: &str, children: i32) -> SchemaElement {
         num_children: Some(children),
         annotation: Annotation::None,
         field_id: None,
+        geo: None,
     }
 }
 

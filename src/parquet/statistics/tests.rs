@@ -10,6 +10,7 @@ fn change(source: Physical, dropped_rows: bool) -> Change {
         values: if dropped_rows { 90 } else { 100 },
         dropped_rows,
         ordered: true,
+        shapes: false,
     }
 }
 

@@ -11,11 +11,10 @@ use std::hash::{BuildHasherDefault, Hasher};
 use parquet::data_type::ByteArray;
 
 use crate::iceberg::types::PrimitiveType;
-use crate::iceberg::value::Value;
+use crate::iceberg::value::{Value, decimal_be};
+use crate::rows::file_schema::Annotation;
 use crate::rows::parquet_reader::{Batch, Values};
-
-const MICROS_PER_DAY: i64 = 86_400_000_000;
-const NANOS_PER_DAY: i64 = MICROS_PER_DAY * 1000;
+use crate::rows::stored_values::{Rescale, int96, rescale, units_per_day};
 
 /// One value of a key.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,17 +84,28 @@ impl KeyColumn {
         let present = (!batch.is_dense()).then(|| batch.presence().collect::<Vec<bool>>());
         let present_ref = present.as_deref();
         let unreadable = || format!("its values cannot be read as {ty:?}");
+        let annotation = batch.annotation;
+        if let Some(per_day) = units_per_day(ty) {
+            let cells = times(present_ref, batch.values, annotation, per_day);
+            return Ok(KeyColumn::Rows {
+                cells: cells.ok_or_else(unreadable)?,
+                present,
+            });
+        }
+        let unsigned = matches!(annotation, Annotation::Integer { signed: false, .. });
         let cells = match (ty, batch.values) {
-            (T::Timestamp, Values::Int32(days)) => words(present_ref, days, |v| {
-                i64::from(v).checked_mul(MICROS_PER_DAY)
-            }),
-            (T::TimestampNs, Values::Int32(days)) => words(present_ref, days, |v| {
-                i64::from(v).checked_mul(NANOS_PER_DAY)
-            }),
+            (_, Values::Int32(v)) if unsigned => {
+                words(present_ref, v, |v| Some(i64::from(v.cast_unsigned())))
+            }
+            (_, Values::Int64(v)) if unsigned => words(present_ref, v, |v| (v >= 0).then_some(v)),
+            (_, Values::Int96(_)) => None,
             (T::Decimal { .. }, Values::Int32(v)) => wides(present_ref, v, |v| Some(i128::from(v))),
             (T::Decimal { .. }, Values::Int64(v)) => wides(present_ref, v, |v| Some(i128::from(v))),
             (T::Decimal { .. }, Values::Fixed(v)) => {
-                wides(present_ref, v, |v| big_endian(v.data()))
+                wides(present_ref, v, |v| decimal_be(v.data()))
+            }
+            (T::Decimal { .. }, Values::ByteArray(v)) => {
+                wides(present_ref, v, |v| decimal_be(v.data()))
             }
             (T::Double, Values::Float(v)) => {
                 words(present_ref, v, |v| Some(double_word(f64::from(v))))
@@ -209,13 +219,26 @@ fn wides<T>(
     expand(present, values, 0, convert).map(Cells::Wides)
 }
 
-/// A two's-complement big-endian integer of at most 16 bytes.
-fn big_endian(bytes: &[u8]) -> Option<i128> {
-    let negative = bytes.first()? & 0x80 != 0;
-    let mut wide = [if negative { 0xFF } else { 0 }; 16];
-    let start = wide.len().checked_sub(bytes.len())?;
-    wide.get_mut(start..)?.copy_from_slice(bytes);
-    Some(i128::from_be_bytes(wide))
+/// Times and timestamps, whatever they are stored as.
+fn times(
+    present: Option<&[bool]>,
+    values: Values,
+    annotation: Annotation,
+    per_day: i64,
+) -> Option<Cells> {
+    match (values, rescale(annotation, per_day)) {
+        (Values::Int96(v), _) => words(present, v, |v| {
+            let mut bytes = [0; 12];
+            for (to, word) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(v.data()) {
+                *to = word.to_le_bytes();
+            }
+            int96(bytes, per_day)
+        }),
+        (Values::Int64(v), Some(Rescale::Same)) if present.is_none() => Some(Cells::Words(v)),
+        (Values::Int64(v), Some(rescale)) => words(present, v, |v| rescale.apply(v)),
+        (Values::Int32(v), Some(rescale)) => words(present, v, |v| rescale.apply(v.into())),
+        _ => None,
+    }
 }
 
 /// A set of keys of one set of columns.

@@ -12,7 +12,7 @@ use arrow::datatypes::{Field, Fields};
 use proptest::prelude::*;
 
 use super::*;
-use crate::iceberg::manifest::{DataFile, FileContent, PartitionTuple};
+use crate::iceberg::manifest::{DataFile, FileContent, FileFormat, PartitionTuple};
 use crate::iceberg::partition::SpecId;
 use crate::rows::test_table::{TestTable, column, equality_on, scan_file, with_id};
 use crate::scan::FileDeletes;
@@ -453,7 +453,7 @@ fn rule_29_nested_keys_and_null_parents() {
 }
 
 #[test]
-fn rule_50_equality_deletes_in_another_format_are_refused() {
+fn rule_50_equality_deletes_in_an_unknown_format_are_refused() {
     let table = TestTable::new();
     let data = table.parquet(
         FileContent::Data,
@@ -461,14 +461,15 @@ fn rule_50_equality_deletes_in_another_format_are_refused() {
         2,
         vec![column(Some(1), "a", true, longs(&[Some(1)]))],
     );
-    let orc = DataFile {
-        format: FileFormat::Orc,
-        ..table.entry(FileContent::EqualityDeletes, "eq.orc", 1)
+    fs::write(table.directory.path().join("eq.lance"), "").unwrap();
+    let other = DataFile {
+        format: FileFormat::Other("LANCE".to_owned()),
+        ..table.entry(FileContent::EqualityDeletes, "eq.lance", 1)
     };
-    let file = under(data, vec![equality_on(orc, &[1])]);
+    let file = under(data, vec![equality_on(other, &[1])]);
     let error = deleted_by(&table, &metadata(&[&field(1, "a", "long")]), &file).unwrap_err();
     assert!(
-        error.is_unsupported() && error.to_string().contains("eq.orc"),
+        error.is_unsupported() && error.to_string().contains("eq.lance"),
         "{error}"
     );
 }

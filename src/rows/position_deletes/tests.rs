@@ -7,7 +7,7 @@ use arrow::datatypes::{Field, Int32Type};
 use proptest::prelude::*;
 
 use super::*;
-use crate::iceberg::manifest::{DataFile, FileContent};
+use crate::iceberg::manifest::{DataFile, FileContent, FileFormat};
 use crate::rows::test_table::{LOCATION, TestTable, column, deletes, scan_file};
 use crate::scan::FileDeletes;
 
@@ -178,15 +178,16 @@ fn rule_26_positions_past_the_end_delete_nothing() {
 }
 
 #[test]
-fn rule_50_position_deletes_in_another_format_are_refused() {
+fn rule_50_position_deletes_in_an_unknown_format_are_refused() {
     let table = TestTable::new();
-    let avro = DataFile {
-        format: FileFormat::Avro,
-        ..table.entry(FileContent::PositionDeletes, "p.avro", 1)
+    fs::write(table.directory.path().join("p.lance"), "").unwrap();
+    let other = DataFile {
+        format: FileFormat::Other("LANCE".to_owned()),
+        ..table.entry(FileContent::PositionDeletes, "p.lance", 1)
     };
-    let error = error(&table, &data_file(&table, "a", &[deletes(avro)]));
+    let error = error(&table, &data_file(&table, "a", &[deletes(other)]));
     assert!(
-        error.is_unsupported() && error.to_string().contains("p.avro"),
+        error.is_unsupported() && error.to_string().contains("p.lance"),
         "{error}"
     );
 }

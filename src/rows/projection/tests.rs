@@ -72,12 +72,14 @@ fn context() -> ProjectionContext<'static> {
     ProjectionContext {
         path: "data.parquet",
         name_mapping: None,
+        names_are_mapping: false,
         partition: HashMap::new(),
     }
 }
 
 fn in_partition(id: i32, value: Option<Value>) -> ProjectionContext<'static> {
     ProjectionContext {
+        names_are_mapping: false,
         partition: HashMap::from([(FieldId(id), value)]),
         ..context()
     }
@@ -110,6 +112,7 @@ fn show_one(field: &ProjectedField) -> String {
         FieldSource::Constant(None) => "null".into(),
         FieldSource::Constant(Some(value)) => format!("{value:?}"),
         FieldSource::Leaf { node } => format!("leaf {node}"),
+        FieldSource::Variant { node } => format!("variant {node}"),
         FieldSource::Struct { node, fields } => format!("struct {node} ({})", show(fields)),
         FieldSource::List {
             outer,
@@ -508,7 +511,33 @@ fn rule_46_the_encodings_writers_use() {
 }
 
 #[test]
-fn rule_46_old_encodings_are_refused_by_name() {
+fn rule_46_old_encodings_can_be_read() {
+    let reads = |ty: PrimitiveType, stored: &str| {
+        let stored = format!("optional {stored} = 1;");
+        resolve([optional(1, "a", of(ty))], &stored).unwrap();
+    };
+    reads(PrimitiveType::Timestamp, "int96 a");
+    reads(PrimitiveType::TimestamptzNs, "int96 a");
+    reads(PrimitiveType::Timestamptz, "int64 a (TIMESTAMP_MILLIS)");
+    reads(
+        PrimitiveType::Timestamp,
+        "int64 a (TIMESTAMP(NANOS, false))",
+    );
+    reads(PrimitiveType::Time, "int32 a (TIME_MILLIS)");
+    reads(PrimitiveType::Time, "int64 a (TIME(NANOS, false))");
+    reads(PrimitiveType::Int, "int32 a (UINT_16)");
+    reads(PrimitiveType::Long, "int32 a (UINT_32)");
+    reads(PrimitiveType::Long, "int64 a (UINT_64)");
+    let decimal = PrimitiveType::Decimal {
+        precision: 9,
+        scale: 2,
+    };
+    reads(decimal.clone(), "binary a (DECIMAL(9, 2))");
+    reads(decimal, "fixed_len_byte_array(20) a (DECIMAL(9, 2))");
+}
+
+#[test]
+fn rule_46_what_cannot_be_read_is_refused_by_name() {
     let refused = |ty: PrimitiveType, stored: &str, feature: &str| {
         let error = resolve(
             [optional(1, "a", of(ty))],
@@ -518,40 +547,34 @@ fn rule_46_old_encodings_are_refused_by_name() {
         assert!(error.is_unsupported(), "{error}");
         assert!(error.to_string().contains(feature), "{error}");
     };
-    refused(PrimitiveType::Timestamp, "int96 a", "INT96");
-    refused(
-        PrimitiveType::Timestamptz,
-        "int64 a (TIMESTAMP_MILLIS)",
-        "milliseconds",
-    );
-    refused(
-        PrimitiveType::Timestamp,
-        "int64 a (TIMESTAMP(NANOS, false))",
-        "nanoseconds",
-    );
-    refused(PrimitiveType::Time, "int32 a (TIME_MILLIS)", "milliseconds");
-    refused(PrimitiveType::Long, "int64 a (UINT_64)", "unsigned");
-    refused(
-        PrimitiveType::Decimal {
-            precision: 9,
-            scale: 2,
-        },
-        "binary a (DECIMAL(9, 2))",
-        "variable-length",
-    );
-    let variant = "optional group a = 1 { required binary metadata; required binary value; }";
-    let error = resolve([optional(1, "a", of(PrimitiveType::Variant))], variant).unwrap_err();
-    assert!(
-        error.is_unsupported() && error.to_string().contains("variant"),
-        "{error}"
-    );
-    refused(
-        PrimitiveType::Geometry {
-            crs: "OGC:CRS84".into(),
-        },
-        "binary a",
-        "geometry",
-    );
+    refused(PrimitiveType::Int, "int32 a (UINT_32)", "unsigned");
+}
+
+#[test]
+fn rule_48_a_variant_is_found_by_the_names_of_its_parts() {
+    let variant = |parts: &str| {
+        let file = format!("optional group a = 1 {{ {parts} }}");
+        resolve([optional(1, "a", of(PrimitiveType::Variant))], &file)
+    };
+    for parts in [
+        "required binary metadata; required binary value;",
+        "optional binary value; required binary metadata;",
+        "required binary metadata; optional int32 typed_value;",
+        "required binary metadata; optional binary value; optional int32 typed_value;",
+    ] {
+        let projection = variant(parts).unwrap();
+        assert!(matches!(
+            projection.fields[0].source,
+            FieldSource::Variant { node: 0 }
+        ));
+    }
+    for parts in [
+        "required binary metadata;",
+        "required binary value;",
+        "required int32 metadata; required binary value;",
+    ] {
+        assert!(!variant(parts).unwrap_err().is_unsupported());
+    }
 }
 
 #[test]

@@ -1,0 +1,401 @@
+//! ORC data and delete files (spec, "ORC" in Appendix A; SPEC.md rule 50; ORC specification v1).
+//!
+//! | ORC, attribute | Parquet |
+//! |---|---|
+//! | `boolean`, `float`, `double` | the same |
+//! | `tinyint`, `smallint`, `int` | INT32 |
+//! | `bigint`; with `iceberg.long-type=TIME` | INT64; INT64 (TIME, microseconds) |
+//! | `string`, `varchar`, `char` | BYTE_ARRAY (UTF8) |
+//! | `binary`; with `iceberg.binary-type` `UUID` or `FIXED` | BYTE_ARRAY; FIXED_LEN_BYTE_ARRAY |
+//! | `decimal` | INT32, INT64 or FIXED_LEN_BYTE_ARRAY (DECIMAL), by its precision |
+//! | `date` | INT32 (DATE) |
+//! | `timestamp`, `timestamp with local time zone` | INT64 (TIMESTAMP), in microseconds or, by `iceberg.timestamp-unit`, nanoseconds |
+//! | `struct`, `array`, `map` | group, LIST, MAP |
+//!
+//! Field ids are the attribute `iceberg.id`. A column is required where `iceberg.required` says so, and optional
+//! without it. Refused: `uniontype`, encrypted columns, the codec LZO, and a `timestamp` that was written in another
+//! time zone than UTC, which Iceberg's own writers never do.
+//!
+//! A stripe's streams are read together, and its rows taken from them one after the other.
+
+use std::io::BufWriter;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parquet::basic::{LogicalType, Repetition, TimeUnit, Type as Physical};
+use parquet::schema::types::{Type, TypePtr};
+
+use super::Failure;
+use super::columns::{Columns, DecimalAs};
+use crate::storage::{SourceFile, SpillWriter, Spilled};
+use proto::{Footer, OrcType, PostScript, Stripe, StripeFooter};
+use stream::{Compression, Stream};
+use stripe::{Column, StripeStreams};
+
+mod proto;
+mod rle;
+mod stream;
+mod stripe;
+
+/// Bytes of a footer once decompressed, at most.
+const MAX_FOOTER: usize = 256 << 20;
+/// Bytes of a stripe as stored, at most. Writers aim at 64 MiB.
+const MAX_STRIPE: u64 = 1 << 30;
+/// How deep a schema may nest.
+const MAX_DEPTH: u16 = 100;
+
+/// Converts a file.
+pub fn convert(file: &SourceFile, out: BufWriter<SpillWriter>) -> Result<Spilled, Failure> {
+    let (footer, compression) = read_footer(file)?;
+    let schema = Schema {
+        types: &footer.types,
+    };
+    let root = schema.get(0)?;
+    if root.kind != STRUCT {
+        return Err(corrupt("its rows are not structs"));
+    }
+    let mut leaves = 0;
+    let mut fields = Vec::new();
+    let mut nodes = Vec::new();
+    for (child, name) in root.children.iter().zip(&root.names) {
+        let (ty, node) = schema.node(0, *child, name, false, 0, 0, &mut leaves)?;
+        fields.push(ty);
+        nodes.push(node);
+    }
+    if leaves == 0 {
+        return Err(Failure::Unsupported(
+            "an ORC file without columns".to_owned(),
+        ));
+    }
+    let table = Type::group_type_builder("table").with_fields(fields);
+    let mut columns = Columns::new(table.build().map_err(unwritable)?, out)?;
+    let mut rows = 0u64;
+    for stripe in &footer.stripes {
+        let mut streams = read_stripe(file, stripe, compression)?;
+        let mut readers = nodes
+            .iter()
+            .map(|node| Column::open(node, &mut streams))
+            .collect::<Result<Vec<_>, _>>()?;
+        for _ in 0..stripe.rows {
+            for column in &mut readers {
+                column.read_row(&mut columns)?;
+            }
+            columns.end_row()?;
+        }
+        rows = rows.saturating_add(stripe.rows);
+    }
+    if rows != footer.rows {
+        return Err(Failure::Corrupt(format!(
+            "says {} rows, its stripes hold {rows}",
+            footer.rows
+        )));
+    }
+    columns.finish()
+}
+
+fn read_footer(file: &SourceFile) -> Result<(Footer, Compression), Failure> {
+    let len = file.len();
+    let tail = file.read_range(len - len.min(256), len.min(256))?;
+    let (postscript_len, rest) = tail.split_last().ok_or_else(|| corrupt("is empty"))?;
+    let start = rest.len().checked_sub(usize::from(*postscript_len));
+    let postscript = start.and_then(|start| rest.get(start..));
+    let postscript = postscript.ok_or_else(|| corrupt("is too short for an ORC file"))?;
+    let behind = postscript.len() as u64 + 1;
+    let postscript = PostScript::parse(postscript)?;
+    let compression = Compression::of(postscript.compression, postscript.block_size)?;
+    let stored = (len - behind)
+        .checked_sub(postscript.footer_len)
+        .filter(|_| postscript.footer_len <= MAX_FOOTER as u64)
+        .ok_or_else(|| corrupt("a footer of an impossible size"))?;
+    let footer = file.read_range(stored, postscript.footer_len)?;
+    let footer = Footer::parse(&Stream::new(footer, compression).rest(MAX_FOOTER)?)?;
+    if footer.encrypted {
+        return Err(Failure::Unsupported("ORC encryption".to_owned()));
+    }
+    Ok((footer, compression))
+}
+
+fn read_stripe(
+    file: &SourceFile,
+    stripe: &Stripe,
+    compression: Compression,
+) -> Result<StripeStreams, Failure> {
+    let impossible = || corrupt("a stripe of an impossible size");
+    let body = stripe.index_len.checked_add(stripe.data_len);
+    let len = body.and_then(|body| body.checked_add(stripe.footer_len));
+    let len = len
+        .filter(|len| *len <= MAX_STRIPE)
+        .ok_or_else(impossible)?;
+    let mut data: Bytes = file.read_range(stripe.offset, len)?;
+    let body = usize::try_from(len - stripe.footer_len).map_err(|_| impossible())?;
+    let footer = data.split_off(body);
+    let footer = StripeFooter::parse(&Stream::new(footer, compression).rest(MAX_FOOTER)?)?;
+    StripeStreams::new(footer, data, compression)
+}
+
+const STRUCT: u64 = 12;
+
+/// A column of the file, and where it goes.
+#[derive(Debug)]
+pub struct Node {
+    /// Its number, by which streams name it.
+    column: u32,
+    optional: bool,
+    kind: Kind,
+    /// Lists and maps around it.
+    rep: i16,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Leaf(usize, Stored),
+    Struct(Vec<Node>),
+    List(Box<Node>),
+    Map(Box<Node>, Box<Node>),
+}
+
+/// What a leaf's streams hold, and what it becomes.
+#[derive(Clone, Copy, Debug)]
+enum Stored {
+    Boolean,
+    Byte,
+    Int32,
+    Int64,
+    Float,
+    Double,
+    /// Whether it has to be UTF-8.
+    Bytes {
+        text: bool,
+    },
+    Fixed(usize),
+    /// Digits after the point.
+    Decimal {
+        scale: u8,
+        to: DecimalAs,
+    },
+    Timestamp {
+        /// `timestamp with local time zone`.
+        instant: bool,
+        nanos: bool,
+    },
+}
+
+struct Schema<'a> {
+    types: &'a [OrcType],
+}
+
+impl<'a> Schema<'a> {
+    fn get(&self, column: u32) -> Result<&'a OrcType, Failure> {
+        let ty = usize::try_from(column).ok().and_then(|i| self.types.get(i));
+        ty.ok_or_else(|| corrupt("a column without a type"))
+    }
+
+    /// The Parquet column and the node of a type.
+    #[allow(clippy::too_many_arguments)]
+    fn node(
+        &self,
+        parent: u32,
+        column: u32,
+        name: &str,
+        key: bool,
+        rep: i16,
+        depth: u16,
+        leaves: &mut usize,
+    ) -> Result<(TypePtr, Node), Failure> {
+        // Children come after their parents, so that no type holds itself.
+        if column <= parent || depth >= MAX_DEPTH {
+            return Err(corrupt("types that are nested in no possible way"));
+        }
+        let ty = self.get(column)?;
+        let id = ty
+            .attribute("iceberg.id")
+            .and_then(|id| id.parse::<i32>().ok());
+        let optional = !key && ty.attribute("iceberg.required") != Some("true");
+        let repetition = if optional {
+            Repetition::OPTIONAL
+        } else {
+            Repetition::REQUIRED
+        };
+        let group = |fields: Vec<TypePtr>, logical: Option<LogicalType>| {
+            Type::group_type_builder(name)
+                .with_repetition(repetition)
+                .with_id(id)
+                .with_logical_type(logical)
+                .with_fields(fields)
+                .build()
+                .map(Arc::new)
+                .map_err(unwritable)
+        };
+        let mut below = |child: u32, name: &str, key, rep| {
+            self.node(column, child, name, key, rep, depth + 1, leaves)
+        };
+        let (parquet, kind) = match (ty.kind, ty.children.as_slice()) {
+            // Nothing would tell where a list of them ends.
+            (STRUCT, []) => {
+                let empty = format!("a struct without fields (field {name:?})");
+                return Err(Failure::Unsupported(empty));
+            }
+            (STRUCT, children) => {
+                let (mut fields, mut nodes) = (Vec::new(), Vec::new());
+                for (child, name) in children.iter().zip(&ty.names) {
+                    let (field, node) = below(*child, name, false, rep)?;
+                    fields.push(field);
+                    nodes.push(node);
+                }
+                (group(fields, None)?, Kind::Struct(nodes))
+            }
+            (10, [element]) => {
+                let (field, node) = below(*element, "element", false, rep + 1)?;
+                let list = repeated("list", vec![field])?;
+                (
+                    group(vec![list], Some(LogicalType::List))?,
+                    Kind::List(Box::new(node)),
+                )
+            }
+            (11, [key, value]) => {
+                let (key_field, key) = below(*key, "key", true, rep + 1)?;
+                let (value_field, value) = below(*value, "value", false, rep + 1)?;
+                let entries = repeated("key_value", vec![key_field, value_field])?;
+                let kind = Kind::Map(Box::new(key), Box::new(value));
+                (group(vec![entries], Some(LogicalType::Map))?, kind)
+            }
+            _ => {
+                let leaf = Leaf::of(ty, name)?;
+                let decimal = leaf
+                    .decimal
+                    .map(|(precision, scale)| (precision.into(), scale.into()));
+                let (precision, scale) = decimal.unwrap_or((-1, -1));
+                let parquet = Type::primitive_type_builder(name, leaf.physical)
+                    .with_repetition(repetition)
+                    .with_id(id)
+                    .with_logical_type(leaf.logical)
+                    .with_length(leaf.length)
+                    .with_precision(precision)
+                    .with_scale(scale)
+                    .build()
+                    .map_err(unwritable)?;
+                *leaves += 1;
+                (Arc::new(parquet), Kind::Leaf(*leaves - 1, leaf.stored))
+            }
+        };
+        let node = Node {
+            column,
+            optional,
+            kind,
+            rep,
+        };
+        Ok((parquet, node))
+    }
+}
+
+fn repeated(name: &str, fields: Vec<TypePtr>) -> Result<TypePtr, Failure> {
+    Type::group_type_builder(name)
+        .with_repetition(Repetition::REPEATED)
+        .with_fields(fields)
+        .build()
+        .map(Arc::new)
+        .map_err(unwritable)
+}
+
+/// A leaf column.
+struct Leaf {
+    physical: Physical,
+    logical: Option<LogicalType>,
+    stored: Stored,
+    length: i32,
+    /// Precision and scale.
+    decimal: Option<(u8, u8)>,
+}
+
+impl Leaf {
+    fn of(ty: &OrcType, name: &str) -> Result<Leaf, Failure> {
+        let plain = |physical, logical, stored| Leaf {
+            physical,
+            logical,
+            stored,
+            length: -1,
+            decimal: None,
+        };
+        let fixed = |len: usize, logical| {
+            let length = i32::try_from(len).ok().filter(|len| *len > 0);
+            let length = length.ok_or_else(|| corrupt("a fixed of an impossible size"))?;
+            Ok::<_, Failure>(Leaf {
+                length,
+                ..plain(Physical::FIXED_LEN_BYTE_ARRAY, logical, Stored::Fixed(len))
+            })
+        };
+        Ok(match ty.kind {
+            0 => plain(Physical::BOOLEAN, None, Stored::Boolean),
+            1 => plain(Physical::INT32, None, Stored::Byte),
+            2 | 3 => plain(Physical::INT32, None, Stored::Int32),
+            4 => {
+                let time = ty.attribute("iceberg.long-type") == Some("TIME");
+                let logical = time.then(|| LogicalType::time(false, TimeUnit::MICROS));
+                plain(Physical::INT64, logical, Stored::Int64)
+            }
+            5 => plain(Physical::FLOAT, None, Stored::Float),
+            6 => plain(Physical::DOUBLE, None, Stored::Double),
+            7 | 16 | 17 => {
+                let text = Stored::Bytes { text: true };
+                plain(Physical::BYTE_ARRAY, Some(LogicalType::String), text)
+            }
+            8 => match ty.attribute("iceberg.binary-type") {
+                Some("UUID") => fixed(16, Some(LogicalType::Uuid))?,
+                Some("FIXED") => {
+                    let len = ty
+                        .attribute("iceberg.length")
+                        .and_then(|len| len.parse().ok());
+                    fixed(len.unwrap_or(0), None)?
+                }
+                _ => plain(Physical::BYTE_ARRAY, None, Stored::Bytes { text: false }),
+            },
+            9 | 18 => {
+                let nanos = ty.attribute("iceberg.timestamp-unit") == Some("NANOS");
+                let unit = if nanos {
+                    TimeUnit::NANOS
+                } else {
+                    TimeUnit::MICROS
+                };
+                let instant = ty.kind == 18;
+                let logical = LogicalType::timestamp(instant, unit);
+                plain(
+                    Physical::INT64,
+                    Some(logical),
+                    Stored::Timestamp { instant, nanos },
+                )
+            }
+            14 => {
+                let digits = |n: u32| u8::try_from(n).unwrap_or(u8::MAX);
+                let (precision, scale) = (digits(ty.precision), digits(ty.scale));
+                let (physical, to, length) = DecimalAs::of(precision, scale).ok_or_else(|| {
+                    Failure::Unsupported(format!("decimal({precision}, {scale}) (field {name:?})"))
+                })?;
+                let logical = LogicalType::decimal(scale.into(), precision.into());
+                Leaf {
+                    length,
+                    decimal: Some((precision, scale)),
+                    ..plain(physical, Some(logical), Stored::Decimal { scale, to })
+                }
+            }
+            15 => plain(Physical::INT32, Some(LogicalType::Date), Stored::Int32),
+            13 => {
+                return Err(Failure::Unsupported(format!(
+                    "a uniontype (field {name:?})"
+                )));
+            }
+            other => {
+                return Err(Failure::Unsupported(format!(
+                    "the ORC type {other} (field {name:?})"
+                )));
+            }
+        })
+    }
+}
+
+fn corrupt(reason: &str) -> Failure {
+    Failure::Corrupt(reason.to_owned())
+}
+
+fn unwritable(error: parquet::errors::ParquetError) -> Failure {
+    Failure::Unsupported(format!("a column that Parquet cannot hold ({error})"))
+}

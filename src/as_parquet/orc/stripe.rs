@@ -1,0 +1,380 @@
+//! The columns of one stripe, read row by row (ORC specification v1, "Column Encodings").
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+
+use super::proto::{Encoding, StripeFooter};
+use super::rle::{BooleansReader, BytesReader, IntegersReader, Version};
+use super::stream::{Compression, Stream};
+use super::{Kind, Node, Stored, corrupt};
+use crate::as_parquet::Failure;
+use crate::as_parquet::columns::{At, Cell, Columns, too_wide};
+
+/// 2015-01-01T00:00:00 UTC in seconds since 1970: what timestamps count from.
+const TIMESTAMP_BASE: i64 = 1_420_070_400;
+
+/// Bytes of a column's dictionary in one stripe, at most.
+const MAX_DICTIONARY: usize = 1 << 30;
+
+const PRESENT: u64 = 0;
+const DATA: u64 = 1;
+const LENGTH: u64 = 2;
+const DICTIONARY_DATA: u64 = 3;
+const SECONDARY: u64 = 5;
+
+/// A stripe's streams, each to be taken once.
+pub struct StripeStreams {
+    /// By column and kind.
+    streams: HashMap<(u32, u64), Bytes>,
+    encodings: Vec<Encoding>,
+    timezone: String,
+    compression: Compression,
+}
+
+impl StripeStreams {
+    /// Cuts a stripe's body into its streams.
+    pub fn new(
+        footer: StripeFooter,
+        mut body: Bytes,
+        compression: Compression,
+    ) -> Result<StripeStreams, Failure> {
+        let mut streams = HashMap::new();
+        for stream in &footer.streams {
+            let len = usize::try_from(stream.len)
+                .ok()
+                .filter(|len| *len <= body.len());
+            let len = len.ok_or_else(|| corrupt("a stream that passes the end of its stripe"))?;
+            streams.insert((stream.column, stream.kind), body.split_to(len));
+        }
+        Ok(StripeStreams {
+            streams,
+            encodings: footer.encodings,
+            timezone: footer.timezone,
+            compression,
+        })
+    }
+
+    fn find(&mut self, column: u32, kind: u64) -> Option<Stream> {
+        let stored = self.streams.remove(&(column, kind))?;
+        Some(Stream::new(stored, self.compression))
+    }
+
+    /// A stream that may be left out where it would be empty.
+    fn take(&mut self, column: u32, kind: u64) -> Stream {
+        self.find(column, kind)
+            .unwrap_or_else(|| Stream::new(Bytes::new(), self.compression))
+    }
+
+    fn encoding(&self, column: u32) -> Result<(Encoding, Version), Failure> {
+        let encoding = usize::try_from(column)
+            .ok()
+            .and_then(|i| self.encodings.get(i));
+        let encoding = *encoding.ok_or_else(|| corrupt("a column without an encoding"))?;
+        let version = match encoding.kind {
+            0 | 1 => Version::V1,
+            2 | 3 => Version::V2,
+            other => return Err(Failure::Unsupported(format!("the ORC encoding {other}"))),
+        };
+        Ok((encoding, version))
+    }
+}
+
+/// A column of a stripe.
+pub struct Column<'n> {
+    node: &'n Node,
+    /// `None`: no value is null.
+    present: Option<BooleansReader>,
+    reader: Reader<'n>,
+}
+
+enum Reader<'n> {
+    Struct(Vec<Column<'n>>),
+    List(IntegersReader, Box<Column<'n>>),
+    Map(IntegersReader, Box<Column<'n>>, Box<Column<'n>>),
+    Boolean(BooleansReader),
+    Byte(BytesReader),
+    Integers(IntegersReader),
+    /// Floats and doubles.
+    Plain(Stream),
+    /// Data, and the length of each.
+    Direct(Stream, IntegersReader),
+    /// Indices, the values one after the other, and where each ends.
+    Dictionary(IntegersReader, Vec<u8>, Vec<usize>),
+    /// Numbers, and the scale of each.
+    Decimal(Stream, IntegersReader),
+    /// Seconds, and nanoseconds.
+    Timestamp(IntegersReader, IntegersReader),
+}
+
+/// Recursion goes down the schema, whose depth is bounded.
+impl<'n> Column<'n> {
+    /// Takes the streams of a column and of those below it.
+    pub fn open(node: &'n Node, streams: &mut StripeStreams) -> Result<Column<'n>, Failure> {
+        let column = node.column;
+        let (encoding, version) = streams.encoding(column)?;
+        let present = streams.find(column, PRESENT).map(BooleansReader::new);
+        let mut integers =
+            |kind, signed| IntegersReader::new(streams.take(column, kind), version, signed);
+        let reader = match &node.kind {
+            Kind::Struct(fields) => {
+                let fields = fields.iter().map(|field| Column::open(field, streams));
+                Reader::Struct(fields.collect::<Result<_, _>>()?)
+            }
+            Kind::List(element) => {
+                let lengths = integers(LENGTH, false);
+                Reader::List(lengths, Box::new(Column::open(element, streams)?))
+            }
+            Kind::Map(key, value) => {
+                let lengths = integers(LENGTH, false);
+                let key = Box::new(Column::open(key, streams)?);
+                Reader::Map(lengths, key, Box::new(Column::open(value, streams)?))
+            }
+            Kind::Leaf(_, stored) => match stored {
+                Stored::Boolean => Reader::Boolean(BooleansReader::new(streams.take(column, DATA))),
+                Stored::Byte => Reader::Byte(BytesReader::new(streams.take(column, DATA))),
+                Stored::Int32 | Stored::Int64 => Reader::Integers(integers(DATA, true)),
+                Stored::Float | Stored::Double => Reader::Plain(streams.take(column, DATA)),
+                Stored::Bytes { .. } | Stored::Fixed(_) if matches!(encoding.kind, 1 | 3) => {
+                    let (indices, lengths) = (integers(DATA, false), integers(LENGTH, false));
+                    let values = streams.take(column, DICTIONARY_DATA).rest(MAX_DICTIONARY)?;
+                    let ends = ends(lengths, encoding.dictionary_size, values.len())?;
+                    Reader::Dictionary(indices, values, ends)
+                }
+                Stored::Bytes { .. } | Stored::Fixed(_) => {
+                    let lengths = integers(LENGTH, false);
+                    Reader::Direct(streams.take(column, DATA), lengths)
+                }
+                Stored::Decimal { .. } => {
+                    let scales = integers(SECONDARY, true);
+                    Reader::Decimal(streams.take(column, DATA), scales)
+                }
+                Stored::Timestamp { instant, .. } => {
+                    let reader =
+                        Reader::Timestamp(integers(DATA, true), integers(SECONDARY, false));
+                    let utc = ["", "UTC", "GMT", "Etc/UTC", "Etc/GMT", "Z"];
+                    if !instant && !utc.contains(&streams.timezone.as_str()) {
+                        return Err(Failure::Unsupported(format!(
+                            "a timestamp written in the time zone {:?}",
+                            streams.timezone
+                        )));
+                    }
+                    reader
+                }
+            },
+        };
+        Ok(Column {
+            node,
+            present,
+            reader,
+        })
+    }
+
+    /// Reads the next row of a top-level column.
+    pub fn read_row(&mut self, out: &mut Columns) -> Result<(), Failure> {
+        self.read(At { def: 0, rep: 0 }, out)
+    }
+
+    fn read(&mut self, mut at: At, out: &mut Columns) -> Result<(), Failure> {
+        let present = match &mut self.present {
+            Some(present) => present.next()?,
+            None => true,
+        };
+        if !present && !self.node.optional {
+            return Err(corrupt("a null in a column that is required"));
+        }
+        if !present {
+            return self.node.absent(at, out);
+        }
+        at.def += i16::from(self.node.optional);
+        let mut item = At {
+            def: at.def + 1,
+            rep: at.rep,
+        };
+        match &mut self.reader {
+            Reader::Struct(fields) => fields.iter_mut().try_for_each(|field| field.read(at, out)),
+            Reader::List(lengths, element) => {
+                let count = lengths.next()?;
+                for _ in 0..count {
+                    element.read(item, out)?;
+                    item.rep = self.node.rep + 1;
+                }
+                if count < 1 {
+                    self.node.empty(at, out)
+                } else {
+                    Ok(())
+                }
+            }
+            Reader::Map(lengths, key, value) => {
+                let count = lengths.next()?;
+                for _ in 0..count {
+                    key.read(item, out)?;
+                    value.read(item, out)?;
+                    item.rep = self.node.rep + 1;
+                }
+                if count < 1 {
+                    self.node.empty(at, out)
+                } else {
+                    Ok(())
+                }
+            }
+            leaf => {
+                let Kind::Leaf(index, stored) = &self.node.kind else {
+                    return Ok(());
+                };
+                leaf.push(*stored, *index, at, out)
+            }
+        }
+    }
+}
+
+impl Reader<'_> {
+    /// Reads a leaf's next value.
+    fn push(
+        &mut self,
+        stored: Stored,
+        leaf: usize,
+        at: At,
+        out: &mut Columns,
+    ) -> Result<(), Failure> {
+        let mut bytes = Vec::new();
+        let cell = match (self, stored) {
+            (Reader::Boolean(values), _) => Cell::Boolean(values.next()?),
+            (Reader::Byte(values), _) => Cell::Int32(values.next()?.cast_signed().into()),
+            (Reader::Integers(values), Stored::Int64) => Cell::Int64(values.next()?),
+            (Reader::Integers(values), _) => {
+                let value = values.next()?;
+                let int = i32::try_from(value);
+                Cell::Int32(int.map_err(|_| Failure::Corrupt(format!("{value} is no int")))?)
+            }
+            (Reader::Plain(values), Stored::Float) => {
+                Cell::Float(f32::from_le_bytes(values.array()?))
+            }
+            (Reader::Plain(values), _) => Cell::Double(f64::from_le_bytes(values.array()?)),
+            (Reader::Direct(values, lengths), stored) => {
+                let len = lengths.next()?;
+                let len =
+                    usize::try_from(len).map_err(|_| corrupt("a value of an impossible length"))?;
+                values.read(len, &mut bytes)?;
+                checked(&bytes, stored)?
+            }
+            (Reader::Dictionary(indices, values, ends), stored) => {
+                let index = usize::try_from(indices.next()?).ok();
+                let value = index.and_then(|index| {
+                    let start = match index.checked_sub(1) {
+                        Some(before) => *ends.get(before)?,
+                        None => 0,
+                    };
+                    values.get(start..*ends.get(index)?)
+                });
+                let value =
+                    value.ok_or_else(|| corrupt("an index past the end of a dictionary"))?;
+                checked(value, stored)?
+            }
+            (Reader::Decimal(values, scales), Stored::Decimal { scale, to }) => {
+                let (value, own) = (values.wide()?, scales.next()?);
+                let unscaled = rescaled(value, own, scale).ok_or_else(too_wide)?;
+                return to.push(unscaled, leaf, at, out);
+            }
+            (Reader::Timestamp(seconds, nanos), stored) => {
+                let nanoseconds = matches!(stored, Stored::Timestamp { nanos: true, .. });
+                let time = timestamp(seconds.next()?, nanos.next()?, nanoseconds);
+                Cell::Int64(time.ok_or_else(|| corrupt("a time beyond the range of its type"))?)
+            }
+            (Reader::Decimal(..) | Reader::Struct(_) | Reader::List(..) | Reader::Map(..), _) => {
+                return Err(corrupt("a column of another type"));
+            }
+        };
+        out.push(leaf, at, cell)
+    }
+}
+
+/// A value of the length and kind its type asks for.
+fn checked(value: &[u8], stored: Stored) -> Result<Cell<'_>, Failure> {
+    match stored {
+        Stored::Fixed(len) if value.len() != len => Err(Failure::Corrupt(format!(
+            "a value of {} bytes in a column of {len}",
+            value.len()
+        ))),
+        Stored::Bytes { text: true } if std::str::from_utf8(value).is_err() => {
+            Err(corrupt("a string that is not UTF-8"))
+        }
+        _ => Ok(Cell::Bytes(value)),
+    }
+}
+
+/// Where each value of a dictionary ends.
+fn ends(mut lengths: IntegersReader, count: u32, bytes: usize) -> Result<Vec<usize>, Failure> {
+    let mut ends = Vec::new();
+    let mut end = 0usize;
+    for _ in 0..count {
+        let len = usize::try_from(lengths.next()?).ok();
+        end = len
+            .and_then(|len| end.checked_add(len))
+            .filter(|end| *end <= bytes)
+            .ok_or_else(|| corrupt("a dictionary shorter than its values"))?;
+        ends.push(end);
+    }
+    Ok(ends)
+}
+
+/// A number of one scale at another, if that loses no digit.
+fn rescaled(value: i128, from: i64, to: u8) -> Option<i128> {
+    let shift = i64::from(to).checked_sub(from)?;
+    let factor = 10i128.checked_pow(u32::try_from(shift.unsigned_abs()).ok()?);
+    match factor {
+        _ if value == 0 => Some(0),
+        Some(factor) if shift >= 0 => value.checked_mul(factor),
+        Some(factor) => (value % factor == 0).then_some(value / factor),
+        None => None,
+    }
+}
+
+/// A count of microseconds (cut toward minus infinity) or nanoseconds since 1970. The seconds of times before 1970 were
+/// cut toward zero, except that those of a thousandth of a second and less were not (ORC-763); writers and readers have
+/// agreed on that since. Arrow's writer gives such times negative nanoseconds.
+fn timestamp(seconds: i64, nanos: i64, nanoseconds: bool) -> Option<i64> {
+    let mut seconds = seconds.checked_add(TIMESTAMP_BASE)?;
+    let zeros = u32::try_from(nanos & 7).ok()?;
+    let mut nanos = nanos >> 3;
+    if zeros > 0 {
+        nanos = nanos.checked_mul(10i64.checked_pow(zeros + 1)?)?;
+    }
+    if nanos.abs() >= 1_000_000_000 {
+        return None;
+    }
+    if seconds < 0 && nanos > 999_999 {
+        seconds = seconds.checked_sub(1)?;
+    }
+    if nanoseconds {
+        let time = i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
+        i64::try_from(time).ok()
+    } else {
+        seconds
+            .checked_mul(1_000_000)?
+            .checked_add(nanos.div_euclid(1000))
+    }
+}
+
+impl Node {
+    /// Nothing here, nor below.
+    fn absent(&self, at: At, out: &mut Columns) -> Result<(), Failure> {
+        match &self.kind {
+            Kind::Leaf(leaf, _) => out.absent(*leaf, at),
+            Kind::Struct(fields) => fields.iter().try_for_each(|field| field.absent(at, out)),
+            Kind::List(_) | Kind::Map(..) => self.empty(at, out),
+        }
+    }
+
+    /// No items.
+    fn empty(&self, at: At, out: &mut Columns) -> Result<(), Failure> {
+        match &self.kind {
+            Kind::List(element) => element.absent(at, out),
+            Kind::Map(key, value) => {
+                key.absent(at, out)?;
+                value.absent(at, out)
+            }
+            Kind::Leaf(..) | Kind::Struct(_) => Ok(()),
+        }
+    }
+}
