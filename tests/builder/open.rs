@@ -15,6 +15,7 @@ use bergfs::cache::Cache;
 use bergfs::catalog::directory::DirectoryCatalog;
 use bergfs::counters::Counters;
 use bergfs::storage::StorageOptions;
+use bergfs::text::TextOptions;
 use bergfs::tree::{ErrorKind, Kind, Lineage, Node, Tree, TreeError, TreeOptions};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -136,6 +137,7 @@ impl Opened {
                 lineage: options.lineage,
                 metadata_columns: options.metadata_columns,
                 storage: StorageOptions::new(Arc::clone(&counters)),
+                text: TextOptions::default(),
             },
         );
         Opened::Tree {
