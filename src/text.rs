@@ -38,7 +38,7 @@ mod spill;
 mod values;
 
 #[cfg(test)]
-mod tests {}
+mod tests;
 
 pub use file::{Cursor, Text, TextFile};
 pub use sizing::{Outcome, Sizing};

@@ -176,7 +176,9 @@ mod tests {
             pool.run_ahead(Box::new(|| std::panic::resume_unwind(Box::new(()))));
         }
         let (done, outcome) = channel();
-        pool.run_ahead(Box::new(move || drop(done.send(7))));
+        pool.run_ahead(Box::new(move || {
+            let _ = done.send(7);
+        }));
         assert_eq!(outcome.recv(), Ok(7));
     }
 }

@@ -249,7 +249,14 @@ fn rule_04_a_table_without_a_snapshot_has_an_empty_view_of_the_current_schema() 
     assert_eq!(tree.names("snapshots"), ["none"]);
     assert_eq!(
         tree.names("snapshots/none"),
-        ["orders.parquet", "parts", "schema.json", "snapshot.json"]
+        [
+            "orders.csv",
+            "orders.jsonl",
+            "orders.parquet",
+            "parts",
+            "schema.json",
+            "snapshot.json"
+        ]
     );
     assert_eq!(tree.names("snapshots/none/parts"), [""; 0]);
 }

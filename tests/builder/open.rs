@@ -34,6 +34,7 @@ pub struct Options {
     pub metadata_columns: bool,
     /// Bytes.
     pub cache: usize,
+    pub text: TextOptions,
 }
 
 impl Default for Options {
@@ -42,6 +43,7 @@ impl Default for Options {
             lineage: Lineage::Auto,
             metadata_columns: false,
             cache: 64 << 20,
+            text: TextOptions::default(),
         }
     }
 }
@@ -137,7 +139,7 @@ impl Opened {
                 lineage: options.lineage,
                 metadata_columns: options.metadata_columns,
                 storage: StorageOptions::new(Arc::clone(&counters)),
-                text: TextOptions::default(),
+                text: options.text.clone(),
             },
         );
         Opened::Tree {
