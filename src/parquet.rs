@@ -15,6 +15,7 @@ mod clustered;
 mod codec;
 mod convert;
 mod delta;
+mod entry;
 mod error;
 mod extra;
 mod file;

@@ -9,10 +9,11 @@ snapshot its row count and up to 2,000 of its rows.
 
 import concurrent.futures
 import csv
+import decimal
 import json
 import os
 import pathlib
-import re
+import struct
 import sys
 import traceback
 
@@ -20,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "readers"))
-from canonical import from_arrow, number  # noqa: E402
+from canonical import entries, from_arrow, number  # noqa: E402
 from mounting import ROOT, Mount  # noqa: E402
 
 LINEAGE = ["_row_id", "_last_updated_sequence_number"]
@@ -30,11 +31,26 @@ UNSUPPORTED = ("data-avro", "data-orc", "deletes-avro", "deletes-orc", "type-var
 
 # What to know about single tables: why a view may be refused, or what differs from EXPECTED.java.json and why.
 REFUSED = {
-    "duckdb-iceberg/partition_fixed_length_binary": "non-conformant: see its EXPECTED.md",
+    "dremio/internal_metadata_inconsistent_partitions": "no field ids, and columns in another order than the table's ids",
     "duckdb-iceberg/timestamptz_ns": "non-conformant: see its EXPECTED.md",
     "duckdb-iceberg/equality_delete_extra_column": "non-conformant: its snapshot ids overflow a long",
     "impala/iceberg_v2_null_delete_record": "non-conformant: a null path in a position delete file",
     "impala/iceberg_v2_null_delete_record__hdfsfix": "non-conformant: a null path in a position delete file",
+}
+
+# Columns that the reference's generic reader gets wrong: it finds no nested field by the name mapping, and a uuid stored as
+# text comes out as a Java object's address.
+REFERENCE_WRONG = {
+    "duckdb-iceberg/add_columns_with_defaults": {"col_uuid"},
+    "duckdb-iceberg/column_mapping": {"profile"},
+    "spark-local/name_mapping_add_files_a": {"n"},
+}
+
+# Row counts of snapshots that the reference fails on, from the tables' EXPECTED.md.
+BY_HAND = {
+    "duckdb-iceberg/big_query_error": {"5128775320967886225": 2},
+    "duckdb-iceberg/partition_fixed_length_binary": {"8035702046957338196": 2},
+    "iceberg-java-local/eq_deletes_dropped_column_a": {"8115660069752296365": 6, "6879818493370292574": 5},
 }
 
 
@@ -54,67 +70,65 @@ def mappings(directory, entry):
     return options
 
 
-def comparable(value):
-    """A value of a reader or of EXPECTED.java.json in a form that both can be brought to."""
-    if isinstance(value, dict):
-        # The file has maps as objects; a reader's map is a list of key and value.
-        return {key: comparable(inner) for key, inner in sorted(value.items())}
-    if isinstance(value, list):
-        if value and all(isinstance(v, dict) and set(v) == {"key", "value"} for v in value):
-            return {as_key(v["key"]): comparable(v["value"]) for v in sorted(value, key=lambda v: as_key(v["key"]))}
-        return [comparable(v) for v in value]
-    if isinstance(value, str):
-        return text(value)
-    if isinstance(value, bool) or value is None:
-        return value
-    if isinstance(value, (int, float)):
-        # Java's JSON has 1.0E10 and 1 where the other has 10000000000.0 and 1.0.
-        return f"#{float(value):.9g}" if isinstance(value, float) or abs(value) < 2**53 else f"#{value}"
+def coerce(value, kind):
+    """A value of EXPECTED.java.json as canonical.py has it, by the Arrow type of the column that bergfs shows."""
+    if value is None or pa.types.is_null(kind):
+        return None
+    if hasattr(kind, "storage_type"):
+        kind = kind.storage_type
+    if pa.types.is_struct(kind):
+        return {field.name: coerce(value.get(field.name), field.type) for field in kind}
+    if pa.types.is_map(kind):
+        pairs = value.items() if isinstance(value, dict) else value
+        return entries({"key": coerce(k, kind.key_type), "value": coerce(v, kind.item_type)} for k, v in pairs)
+    if pa.types.is_list(kind):
+        return [coerce(v, kind.value_type) for v in value]
+    if pa.types.is_boolean(kind):
+        return value if isinstance(value, bool) else value == "true"
+    if pa.types.is_integer(kind):
+        return int(value)
+    if pa.types.is_float32(kind):
+        return number(struct.unpack("f", struct.pack("f", float(value)))[0])
+    if pa.types.is_floating(kind):
+        return number(float(value))
+    if pa.types.is_decimal(kind):
+        return f"{decimal.Decimal(str(value)):.{kind.scale}f}"
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return value.removeprefix("0x").replace("-", "").lower()
+    if pa.types.is_temporal(kind):
+        return moment(value)
     return value
 
 
-def as_key(value):
-    value = comparable(value)
-    return value.removeprefix("#") if isinstance(value, str) else json.dumps(value)
-
-
-MOMENT = re.compile(r"^([-+]?\d{4,}-\d\d-\d\d)T(\d\d:\d\d)(:\d\d)?(\.\d+)?(Z|\+00:00)?$")
-CLOCK = re.compile(r"^(\d\d:\d\d)(:\d\d)?(\.\d+)?$")
-UUID = re.compile(r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
-DECIMAL = re.compile(r"^-?\d+(\.\d+)?$")
-
-
-def text(value):
-    """Java leaves out seconds that are zero and writes Z; uuids have dashes; binary may be marked."""
-    moment = MOMENT.match(value)
-    if moment:
-        day, minutes, seconds, fraction, zone = moment.groups()
-        return f"{day}T{minutes}{seconds or ':00'}{(fraction or '').rstrip('0').rstrip('.')}{'+00:00' if zone else ''}"
-    clock = CLOCK.match(value)
-    if clock:
-        minutes, seconds, fraction = clock.groups()
-        return f"{minutes}{seconds or ':00'}{(fraction or '').rstrip('0').rstrip('.')}"
-    if UUID.match(value):
-        return value.replace("-", "").lower()
-    if value in ("NaN", "Infinity", "-Infinity"):
-        return value
-    if DECIMAL.match(value) and len(value) < 16:
-        return f"#{float(value):.9g}"
-    return value
+def moment(value):
+    """Java leaves out seconds that are zero, and writes Z."""
+    day, _, clock = value.rpartition("T") if "T" in value else ("", "", value) if ":" in value else (value, "", "")
+    zone = "+00:00" if clock.endswith(("Z", "+00:00")) else ""
+    clock = clock.removesuffix("Z").removesuffix("+00:00")
+    if clock.count(":") == 1:
+        clock += ":00"
+    if "." in clock:
+        clock = clock.rstrip("0").rstrip(".")
+    return f"{day}T{clock}{zone}" if day and clock else day or clock
 
 
 def lines(rows, names):
-    return sorted(json.dumps([comparable(row.get(name)) for name in names], sort_keys=True, ensure_ascii=False) for row in rows)
+    return sorted(json.dumps([row.get(name) for name in names], sort_keys=True, ensure_ascii=False) for row in rows)
 
 
-def read(path, columns=None):
-    answer = from_arrow(pq.ParquetFile(path).read(columns=columns))
-    return answer["columns"], [dict(zip(answer["columns"], row)) for row in answer["rows"]]
+def read(path):
+    """Column names, their types, and rows by name."""
+    table = pq.ParquetFile(path).read()
+    answer = from_arrow(table)
+    types = {field.name: field.type for field in table.schema}
+    return answer["columns"], types, [dict(zip(answer["columns"], row)) for row in answer["rows"]]
 
 
-def check_view(directory, table, snapshot):
+def check_view(directory, name, expected, snapshot):
     """None if the view agrees, else what is wrong; OSError where the view is refused."""
-    path = directory / "snapshots" / str(snapshot["id"])
+    # The reference read the current snapshot by the table's schema, the others by their own.
+    current = str(snapshot["id"]) == str(expected["currentSnapshot"])
+    path = directory / "current" if current else directory / "snapshots" / str(snapshot["id"])
     files = list(path.glob("*.parquet"))
     if not path.is_dir() or len(files) != 1:
         os.listdir(path)
@@ -127,20 +141,21 @@ def check_view(directory, table, snapshot):
         # Too many to list: their number, and that all columns can be read.
         count = sum(batch.num_rows for batch in pq.ParquetFile(files[0]).iter_batches())
         return None if count == snapshot["count"] else f"{count} rows read instead of {snapshot['count']}"
-    columns, found = read(files[0])
+    columns, types, found = read(files[0])
     names = list(columns)
     if rows:
         known = set().union(*(row.keys() for row in rows))
-        if set(names) - known - set(LINEAGE) or known - set(names) - set(LINEAGE):
+        if set(names) ^ known:
             return f"columns {sorted(names)} instead of {sorted(known)}"
-        names = [name for name in names if name in known]
     # The reference of that day took the file's sequence number for a row's; the data sequence number is right.
-    names = [name for name in names if name != LINEAGE[1]]
+    wrong = {LINEAGE[1], *REFERENCE_WRONG.get(name, {})}
+    names = [column for column in names if column not in wrong]
+    rows = [{column: coerce(row.get(column), types[column]) for column in names} for row in rows]
     wanted, got = lines(rows, names), lines(found, names)
     if wanted != got:
         missing = [row for row in wanted if row not in got][:2]
         extra = [row for row in got if row not in wanted][:2]
-        return f"rows differ\n      missing: {missing}\n      found:   {extra}"[:1500]
+        return f"rows differ in {names}\n      missing: {missing}\n      found:   {extra}"[:1500]
     return None
 
 
@@ -148,7 +163,9 @@ def check_table(root, entry, maps):
     """(outcome, message) of one table: agree, refused, wrong."""
     name, features = entry["name"], entry["features"]
     directory = root / name
-    expected = directory / "EXPECTED.java.json"
+    # Tables edited by hand have a twin with their paths made equal: what is read from that is right for both.
+    twin = root / f"{name}__hdfsfix"
+    expected = (twin if twin.is_dir() else directory) / "EXPECTED.java.json"
     wanted = json.loads(expected.read_text()) if expected.is_file() else None
     if wanted is None and name not in REFUSED:
         return "skipped", "no expected rows"
@@ -159,8 +176,13 @@ def check_table(root, entry, maps):
     try:
         with Mount(source, mappings(directory, maps.get(name, {}))) as point:
             for snapshot in wanted["snapshots"] if wanted else []:
+                if "count" not in snapshot:
+                    # The reference failed; what is right was worked out from the table's own tests.
+                    if str(snapshot["id"]) not in BY_HAND.get(name, {}):
+                        continue
+                    snapshot = {**snapshot, "count": BY_HAND[name][str(snapshot["id"])], "rows": None}
                 try:
-                    wrong = check_view(point, name, snapshot)
+                    wrong = check_view(point, name, wanted, snapshot)
                 except (OSError, pa.ArrowException) as error:
                     reason = errors_of(point, snapshot["id"])
                     if not may_refuse or not reason:
@@ -172,7 +194,7 @@ def check_table(root, entry, maps):
                 agreed += 1
             if wanted and not wanted["snapshots"]:
                 files = list((point / "current").glob("*.parquet"))
-                columns, rows = read(files[0])
+                columns, _, rows = read(files[0])
                 fields = [field["name"] for field in wanted["schema"]["fields"]]
                 if rows or [c for c in columns if c not in LINEAGE] != fields:
                     return "wrong", f"an empty table with columns {fields} shows {len(rows)} rows of {columns}"

@@ -345,6 +345,8 @@ fn what_cannot_be_mounted_is_said_with_exit_status_1() {
     fs::write(&file, "").unwrap();
     let broken = root.join("broken");
     commit(&broken, 1, "{}");
+    let inside = setting.table().join("mnt");
+    fs::create_dir(&inside).unwrap();
     let cases = [
         (
             vec!["mount", "/nowhere/at/all", mountpoint],
@@ -360,8 +362,8 @@ fn what_cannot_be_mounted_is_said_with_exit_status_1() {
             "v1.metadata.json",
         ),
         (
-            vec!["mount", root.to_str().unwrap(), mountpoint],
-            "lies in the source",
+            vec!["mount", table, inside.to_str().unwrap()],
+            "lies in the table",
         ),
         (vec!["umount", mountpoint], "nothing is mounted here"),
         (vec!["umount", "/proc"], "mounted by something else (proc)"),
@@ -376,6 +378,22 @@ fn what_cannot_be_mounted_is_said_with_exit_status_1() {
         );
     }
     assert!(!setting.is_mounted());
+}
+
+#[test]
+fn a_warehouse_can_be_mounted_in_itself_and_does_not_show_the_mount() {
+    let Some(setting) = Setting::new() else {
+        return;
+    };
+    let (root, mountpoint) = (setting.directory.path(), setting.mountpoint());
+    let output = bergfs(&[
+        "mount",
+        root.to_str().unwrap(),
+        mountpoint.to_str().unwrap(),
+    ]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(setting.names(""), [".bergfs", "orders"]);
+    assert!(mountpoint.join("orders/current/schema.json").exists());
 }
 
 #[test]

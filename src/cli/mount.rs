@@ -10,7 +10,8 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
 
 use crate::cache::Cache;
-use crate::catalog::{self, Catalog};
+use crate::catalog::Catalog;
+use crate::catalog::directory::DirectoryCatalog;
 use crate::counters::Counters;
 use crate::fs::{self, Event, Mount, MountOptions, MountTable, Owner};
 use crate::storage::{PathMapping, StorageOptions};
@@ -33,13 +34,6 @@ pub(super) fn run(args: &MountArgs) -> anyhow::Result<()> {
         bail!(
             "{}: lies below the mountpoint, which would hide it",
             source.display()
-        );
-    }
-    if mountpoint.starts_with(&source) {
-        // The daemon would look for tables in its own mount, and wait for itself.
-        bail!(
-            "{}: lies in the source, which would then hold itself",
-            mountpoint.display()
         );
     }
     let counters = Arc::new(Counters::default());
@@ -68,7 +62,19 @@ pub(super) fn run(args: &MountArgs) -> anyhow::Result<()> {
         .cache_memory
         .unwrap_or_else(crate::cache::default_budget);
     let cache = Arc::new(Cache::new(cache_memory, counters));
-    let catalog = catalog::directory::DirectoryCatalog::open(&source)?;
+    raise_descriptor_limit();
+    let catalog = DirectoryCatalog::open(&source)?;
+    // The daemon must not look for tables in its own mount: it would wait for itself.
+    let catalog = if !mountpoint.starts_with(&source) {
+        catalog
+    } else if catalog.single_table().is_none() {
+        catalog.excluding(&mountpoint)?
+    } else {
+        bail!(
+            "{}: lies in the table, which would then hold itself",
+            mountpoint.display()
+        );
+    };
     let tree = Arc::new(Tree::new(
         Box::new(catalog) as Box<dyn Catalog>,
         cache,
@@ -117,6 +123,16 @@ pub(super) fn run(args: &MountArgs) -> anyhow::Result<()> {
     mount.wait()?;
     tracing::info!(mountpoint = %mountpoint.display(), "unmounted");
     Ok(())
+}
+
+/// Every table keeps its directory open, beside the data files that are being read.
+fn raise_descriptor_limit() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::debug!(%error, "the limit on open files stays as it is");
+    }
 }
 
 /// The mountpoint, resolved, after a check that it is a directory and that nothing of ours is mounted there. What a

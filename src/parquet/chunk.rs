@@ -2,18 +2,21 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
+use roaring::RoaringTreemap;
 
+use super::convert::Conversion;
 use super::extra::lineage_is_complete;
-use super::format::Codec;
 use super::levels::{Guide, LeafPlan, MissingLeaf};
 use super::made::MadeChunk;
 use super::part::{Part, leaf_node};
 use super::synth::{self, Parents};
 use super::target::TargetLeaf;
 use super::transcode::{self, StoredChunk, Wanted};
-use super::{ParquetError, View};
+use super::{DecodeError, ParquetError, View};
 use crate::cache::CacheKey;
+
+/// The most deleted rows of one row group that are listed, at 4 bytes each.
+const MAX_DELETED: u64 = 1 << 28;
 
 /// What stands in a segment that is a slot.
 #[derive(Clone, Debug)]
@@ -32,11 +35,23 @@ pub struct GroupRows<'a> {
     pub part: &'a Part,
     /// Index in the data file.
     pub group: usize,
-    /// Ascending, relative to the row group.
-    pub deleted: &'a [u32],
+    /// Positions in the data file.
+    deleted: &'a RoaringTreemap,
+    /// How many of them are in the row group.
+    lost: u64,
 }
 
-impl GroupRows<'_> {
+impl<'a> GroupRows<'a> {
+    /// A row group of a data file that lost the rows at the positions `deleted`.
+    pub fn new(part: &'a Part, group: usize, deleted: &'a RoaringTreemap) -> GroupRows<'a> {
+        GroupRows {
+            part,
+            group,
+            deleted,
+            lost: deleted.range_cardinality(part.rows(group)),
+        }
+    }
+
     /// Rows in the data file.
     pub fn source_rows(&self) -> u64 {
         let rows = self.part.rows(self.group);
@@ -45,35 +60,71 @@ impl GroupRows<'_> {
 
     /// Rows that are left.
     pub fn rows(&self) -> u64 {
-        self.source_rows().saturating_sub(self.deleted.len() as u64)
+        self.source_rows().saturating_sub(self.lost)
     }
 
-    /// The first row that is left, relative to the row group.
-    pub fn first_row(&self) -> Option<u64> {
-        self.positions().next()
+    /// Whether any row is gone.
+    pub fn lost_rows(&self) -> bool {
+        self.lost > 0
     }
 
-    /// The last row that is left, relative to the row group.
-    pub fn last_row(&self) -> Option<u64> {
-        let mut deleted = self
-            .deleted
-            .iter()
+    /// Position in the data file of the first row that is left.
+    pub fn first_position(&self) -> Option<u64> {
+        self.part
+            .rows(self.group)
+            .find(|position| !self.deleted.contains(*position))
+    }
+
+    /// Position in the data file of the last row that is left.
+    pub fn last_position(&self) -> Option<u64> {
+        self.part
+            .rows(self.group)
             .rev()
-            .map(|row| u64::from(*row))
-            .peekable();
-        (0..self.source_rows())
-            .rev()
-            .find(|row| deleted.next_if_eq(row).is_none())
+            .find(|position| !self.deleted.contains(*position))
+    }
+
+    /// Positions in the data file of the rows that are left.
+    fn positions(&self) -> impl Iterator<Item = u64> {
+        let rows = self.part.rows(self.group);
+        let mut deleted = self.deleted.iter();
+        deleted.advance_to(rows.start);
+        let mut deleted = deleted.peekable();
+        rows.filter(move |row| deleted.next_if_eq(row).is_none())
+    }
+
+    /// Rows that are gone, ascending, relative to the row group's first.
+    fn deleted_rows(&self) -> Result<Vec<u32>, ParquetError> {
+        if self.lost > MAX_DELETED {
+            return Err(ParquetError::Unsupported {
+                path: self.part.path().to_owned(),
+                feature: format!("{} deleted rows in one row group", self.lost),
+            });
+        }
+        let rows = self.part.rows(self.group);
+        let mut positions = self.deleted.iter();
+        positions.advance_to(rows.start);
+        positions
+            .take_while(|position| *position < rows.end)
+            .map(|position| {
+                u32::try_from(position - rows.start).map_err(|_| {
+                    self.part
+                        .corrupt("a row group of more than 2^32 rows".to_owned())
+                })
+            })
+            .collect()
     }
 
     /// The source column that can be served as it is for a leaf, if there is one.
     pub fn source_column(&self, leaf: usize) -> Option<usize> {
-        if !self.deleted.is_empty() {
+        if self.lost_rows() {
             return None;
         }
         let leaf = self.part.leaves.get(leaf)?;
         match &leaf.plan {
-            LeafPlan::Stored { column, .. } => leaf.stored?.identical.then_some(*column),
+            LeafPlan::Stored { column, .. } => self
+                .part
+                .is_served_as_it_is(self.group, leaf.stored?, *column)
+                .then_some(*column),
             LeafPlan::RowId {
                 first: Some(_),
                 stored: Some(column),
@@ -124,7 +175,9 @@ impl GroupRows<'_> {
             ),
         };
         view.cache.get_or_make(key, || {
-            let chunk = self.make(view, leaf, target)?;
+            let mut chunk = self.make(view, leaf, target)?;
+            // What is kept is weighed by what it holds.
+            chunk.bytes.shrink_to_fit();
             let weight = chunk.bytes.len() + 64;
             Ok((chunk, weight))
         })
@@ -140,26 +193,19 @@ impl GroupRows<'_> {
             return Err(self.part.corrupt("a leaf without a plan".to_owned()));
         };
         let counters = view.storage.counters();
-        let in_column = |error: super::DecodeError| {
-            let column = target.path.join(".");
-            error.in_column(&column).in_file(self.part.path())
-        };
         let misfit = |reason: String| self.part.corrupt(reason);
-        let first_row = self.part.rows(self.group).start;
         match &part_leaf.plan {
             LeafPlan::Stored { column, def_map } => {
-                let Some(stored) = part_leaf.stored else {
-                    return Err(self.part.corrupt("a leaf without a plan".to_owned()));
-                };
+                let conversion = part_leaf.stored.map_or(Conversion::None, |s| s.conversion);
                 counters.chunks_transcoded.add(1);
-                let (bytes, codec) = self.read(*column)?;
                 let wanted = Wanted {
                     max_def: target.max_def,
                     def_map,
-                    conversion: stored.conversion,
+                    conversion,
                 };
-                let chunk = self.stored(&bytes, codec, *column)?;
-                transcode::transcode(chunk, wanted, counters).map_err(in_column)
+                self.with_stored(*column, |chunk| {
+                    transcode::transcode(chunk, wanted, counters)
+                })
             }
             LeafPlan::Missing(missing) => {
                 let parents = match &missing.guide {
@@ -179,29 +225,22 @@ impl GroupRows<'_> {
                 first: Some(first),
                 stored: Some(column),
             } => {
-                counters.chunks_transcoded.add(1);
-                let first = first.saturating_add_unsigned(first_row);
                 let ids = self.positions().map(|p| first.saturating_add_unsigned(p));
-                let values = self.coalesce(view, *column, ids, target)?;
+                let values = self.coalesce(view, *column, ids)?;
                 synth::longs(target, &values).map_err(misfit)
             }
             LeafPlan::RowId {
                 first: Some(first),
                 stored: None,
             } => {
-                let first = first.saturating_add_unsigned(first_row);
-                let ids: Vec<Option<i64>> = self
-                    .positions()
-                    .map(|p| Some(first.saturating_add_unsigned(p)))
-                    .collect();
-                synth::longs(target, &ids).map_err(misfit)
+                let ids = self.positions().map(|p| first.saturating_add_unsigned(p));
+                synth::positions(target, self.rows(), ids).map_err(misfit)
             }
             LeafPlan::LastUpdated {
                 inherited: Some(inherited),
                 stored: Some(column),
             } => {
-                counters.chunks_transcoded.add(1);
-                let values = self.coalesce(view, *column, std::iter::repeat(*inherited), target)?;
+                let values = self.coalesce(view, *column, std::iter::repeat(*inherited))?;
                 synth::longs(target, &values).map_err(misfit)
             }
             LeafPlan::LastUpdated {
@@ -216,36 +255,22 @@ impl GroupRows<'_> {
                     .map_err(misfit)
             }
             LeafPlan::Position => {
-                let positions: Vec<Option<i64>> = self
-                    .positions()
-                    .map(|p| i64::try_from(first_row + p).ok())
-                    .collect();
-                synth::longs(target, &positions).map_err(misfit)
+                let positions = self.positions().map(|p| 0i64.saturating_add_unsigned(p));
+                synth::positions(target, self.rows(), positions).map_err(misfit)
             }
         }
     }
 
-    /// Positions in the row group of the rows that are left.
-    fn positions(&self) -> impl Iterator<Item = u64> + '_ {
-        let mut deleted = self.deleted.iter().map(|row| u64::from(*row)).peekable();
-        (0..self.source_rows()).filter(move |row| deleted.next_if_eq(row).is_none())
-    }
-
-    /// Stored values where there are any, else those inherited (SPEC.md rule 37).
+    /// Stored values where there are any, else those inherited (spec, "Row Lineage").
     fn coalesce(
         &self,
         view: &View,
         column: usize,
         inherited: impl Iterator<Item = i64>,
-        target: &TargetLeaf,
     ) -> Result<Vec<Option<i64>>, ParquetError> {
-        let (bytes, codec) = self.read(column)?;
-        let chunk = self.stored(&bytes, codec, column)?;
-        let stored = transcode::integers(chunk, view.storage.counters()).map_err(|error| {
-            error
-                .in_column(&target.path.join("."))
-                .in_file(self.part.path())
-        })?;
+        let counters = view.storage.counters();
+        counters.chunks_transcoded.add(1);
+        let stored = self.with_stored(column, |chunk| transcode::integers(chunk, counters))?;
         Ok(stored
             .into_iter()
             .zip(inherited)
@@ -254,53 +279,35 @@ impl GroupRows<'_> {
     }
 
     fn parents(&self, view: &View, guide: &Guide) -> Result<Vec<synth::Parent>, ParquetError> {
-        let (bytes, codec) = self.read(guide.column)?;
-        let chunk = self.stored(&bytes, codec, guide.column)?;
-        view.storage.counters().chunks_transcoded.add(1);
-        transcode::parents(chunk, guide, view.storage.counters())
-            .map_err(|error| error.in_file(self.part.path()))
+        let counters = view.storage.counters();
+        counters.chunks_transcoded.add(1);
+        self.with_stored(guide.column, |chunk| {
+            transcode::parents(chunk, guide, counters)
+        })
     }
 
-    /// Gives `f` a stored column chunk of this row group, read whole.
+    /// Gives `f` a stored column chunk of this row group, read whole. Errors name the file and the column.
     pub fn with_stored<R>(
         &self,
         column: usize,
-        f: impl FnOnce(StoredChunk<'_>) -> Result<R, super::DecodeError>,
+        f: impl FnOnce(StoredChunk<'_>) -> Result<R, DecodeError>,
     ) -> Result<R, ParquetError> {
-        let (bytes, codec) = self.read(column)?;
-        f(self.stored(&bytes, codec, column)?).map_err(|error| error.in_file(self.part.path()))
-    }
-
-    fn read(&self, column: usize) -> Result<(Bytes, Codec), ParquetError> {
+        let (footer, file) = (&self.part.opened.footer, &self.part.opened.file);
+        let node = leaf_node(footer, column).and_then(|node| Some((node, node.leaf?)));
+        let (node, leaf) = node.ok_or_else(|| self.part.corrupt("no such column".to_owned()))?;
         let range = self.part.chunk_range(self.group, column)?;
-        let bytes = self
-            .part
-            .opened
-            .file
-            .read_range(range.start, range.end - range.start)?;
-        Ok((bytes, self.part.chunk(self.group, column)?.codec))
-    }
-
-    fn stored<'b>(
-        &'b self,
-        bytes: &'b Bytes,
-        codec: Codec,
-        column: usize,
-    ) -> Result<StoredChunk<'b>, ParquetError> {
-        let node = leaf_node(&self.part.opened.footer, column);
-        let leaf = node.and_then(|node| node.leaf.zip(Some(node)));
-        let Some((leaf, node)) = leaf else {
-            return Err(self.part.corrupt("no such column".to_owned()));
-        };
-        Ok(StoredChunk {
-            bytes,
-            codec,
+        let bytes = file.read_range(range.start, range.end - range.start)?;
+        let stored = self.part.chunk(self.group, column)?;
+        let chunk = StoredChunk {
+            bytes: &bytes,
+            codec: stored.codec,
             physical: leaf.physical,
             max_def: node.max_def,
             max_rep: node.max_rep,
-            values: u64::try_from(self.part.chunk(self.group, column)?.num_values).unwrap_or(0),
+            values: u64::try_from(stored.num_values).unwrap_or(0),
             rows: self.source_rows(),
-            deleted: self.deleted,
-        })
+            deleted: &self.deleted_rows()?,
+        };
+        f(chunk).map_err(|error| error.in_column(&node.name).in_file(self.part.path()))
     }
 }

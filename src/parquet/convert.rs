@@ -180,3 +180,6 @@ fn push_fixed(value: i128, width: u32, out: &mut Vec<u8>) -> Result<(), String> 
     out.extend(fixed_decimal(value, width).ok_or("a decimal with more digits than its type")?);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

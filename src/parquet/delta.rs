@@ -137,21 +137,30 @@ fn signed(rest: &mut &[u8]) -> Result<i64, DecodeError> {
 /// Appends `values` in blocks of 128 in 4 miniblocks: at most [`encoded_len_bound`] bytes, and 5 bytes a block where
 /// the values are equally spaced, as consecutive row ids are.
 pub fn encode_i64(values: &[i64], out: &mut Vec<u8>) {
-    encode(values, 64, out);
+    encode(values.len(), values.iter().copied(), 64, out);
 }
 
 /// As [`encode_i64`], for a column of 32-bit integers: at most [`encoded_len_bound_i32`] bytes.
 pub fn encode_i32(values: &[i32], out: &mut Vec<u8>) {
-    let values: Vec<i64> = values.iter().map(|value| i64::from(*value)).collect();
-    encode(&values, 32, out);
+    encode(
+        values.len(),
+        values.iter().map(|value| i64::from(*value)),
+        32,
+        out,
+    );
+}
+
+/// As [`encode_i64`], of `count` values that need not stand in memory.
+pub fn encode_i64_iter(count: usize, values: impl Iterator<Item = i64>, out: &mut Vec<u8>) {
+    encode(count, values, 64, out);
 }
 
 /// `bits` is the size of the column's type: deltas wrap around in it, so none is wider.
-fn encode(values: &[i64], bits: u32, out: &mut Vec<u8>) {
+fn encode(count: usize, mut values: impl Iterator<Item = i64>, bits: u32, out: &mut Vec<u8>) {
     write_varint(out, BLOCK as u64);
     write_varint(out, MINIBLOCKS as u64);
-    write_varint(out, values.len() as u64);
-    let mut last = values.first().copied().unwrap_or(0);
+    write_varint(out, count as u64);
+    let mut last = values.next().unwrap_or(0);
     write_varint(out, zigzag(last));
     let wrapped = |delta: i64| {
         if bits == 32 {
@@ -162,11 +171,14 @@ fn encode(values: &[i64], bits: u32, out: &mut Vec<u8>) {
     };
     let mut deltas = Vec::with_capacity(BLOCK);
     let mut packed = BitWriter::new();
-    for block in values.get(1..).unwrap_or_default().chunks(BLOCK) {
+    loop {
         deltas.clear();
-        for value in block {
+        for value in values.by_ref().take(BLOCK) {
             deltas.push(wrapped(value.wrapping_sub(last)));
-            last = *value;
+            last = value;
+        }
+        if deltas.is_empty() {
+            break;
         }
         let least = deltas.iter().copied().min().unwrap_or(0);
         write_varint(out, zigzag(least));

@@ -8,7 +8,7 @@ use super::chunk::{GroupRows, SlotContent};
 use super::clustered::clustered;
 use super::extra::ExtraColumn;
 use super::footer::{FooterInput, TRAILER};
-use super::layout::{Layout, MAGIC, Segment, SegmentBytes};
+use super::layout::{Bloom, Layout, MAGIC, Segment, SegmentBytes};
 use super::part::{OpenedFile, Part};
 use super::slot::{Behind, filler};
 use super::target::{FieldSources, TargetSchema};
@@ -18,6 +18,10 @@ use crate::iceberg::types::NestedField;
 use crate::parallel::in_parallel;
 use crate::rows::equality_deletes::KeyMatch;
 use crate::scan::ScanFile;
+
+/// Readers look for the footer in a file's last bytes, at most so many (pyarrow, Polars): whoever opens a file must not
+/// have its last chunks made by that.
+const TAIL_READ: u64 = 64 << 10;
 
 /// A virtual Parquet file over some data files of a view, in their order. Its size is known; its bytes are made as
 /// read.
@@ -56,7 +60,11 @@ impl ParquetFile {
             layout: &layout,
             clustered: &clustered,
         };
-        let len = layout.end + input.len_bound()?;
+        let mut tail = input.len_bound()?;
+        if layout.ends_in_slot(TAIL_READ.saturating_sub(tail)) {
+            tail = tail.max(TAIL_READ);
+        }
+        let len = layout.end + tail;
         Ok(ParquetFile {
             view: Arc::clone(view),
             len,
@@ -125,7 +133,10 @@ impl ParquetFile {
                 segment.offset + segment.len,
                 Piece::Segment(index, *segment),
             ),
-            None => (self.len, Piece::Tail),
+            None => match self.layout.bloom_at(at) {
+                Some(bloom) => (bloom.offset + bloom.len, Piece::Bloom(*bloom)),
+                None => (self.len, Piece::Tail),
+            },
         }
     }
 
@@ -140,6 +151,13 @@ impl ParquetFile {
                 gap.fill(0);
                 copy_from(&tail, at.max(start) - start, rest);
             }
+            Piece::Bloom(bloom) => {
+                let part = self.parts.get(bloom.part);
+                let part =
+                    part.ok_or_else(|| self.inconsistent("a Bloom filter without a file"))?;
+                let offset = bloom.source + (at - bloom.offset);
+                part.opened.file.read_exact_at(out, offset)?;
+            }
             Piece::Segment(index, segment) => {
                 let (group, leaf) = self.layout.place(index);
                 let (part, group) = self.group(group)?;
@@ -149,12 +167,8 @@ impl ParquetFile {
                         part.opened.file.read_exact_at(out, offset + inside)?;
                     }
                     SegmentBytes::Slot => {
-                        let deleted = self.deleted_rows(part, group)?;
-                        let rows = GroupRows {
-                            part,
-                            group,
-                            deleted: &deleted,
-                        };
+                        let deleted = self.deleted(part)?;
+                        let rows = GroupRows::new(part, group, &deleted);
                         self.fill_slot(rows, leaf, segment, inside, out)?;
                     }
                 }
@@ -216,10 +230,16 @@ impl ParquetFile {
     fn group(&self, group: usize) -> Result<(&Part, usize), ParquetError> {
         let place = self.layout.groups.get(group);
         let found = place.and_then(|place| Some((self.parts.get(place.part)?, place.group)));
-        found.ok_or_else(|| ParquetError::Corrupt {
-            path: String::new(),
-            reason: "a segment without a row group".to_owned(),
-        })
+        found.ok_or_else(|| self.inconsistent("a segment without a row group"))
+    }
+
+    /// An error that only a bug can bring about.
+    fn inconsistent(&self, reason: &str) -> ParquetError {
+        let path = self.parts.first().map_or("", |part| part.path()).to_owned();
+        ParquetError::Corrupt {
+            path,
+            reason: reason.to_owned(),
+        }
     }
 
     /// The file's end, from the footer's first byte on.
@@ -239,40 +259,18 @@ impl ParquetFile {
         in_parallel(&self.parts, |part| self.deleted(part).map(|_| ()))
             .into_iter()
             .collect::<Result<(), _>>()?;
-        let mut tail = input.make(|part, group| self.deleted_rows(part, group))?;
-        let len = u32::try_from(tail.len()).map_err(|_| self.oversized())?;
+        let mut tail = input.make(|part| self.deleted(part))?;
+        let len = u32::try_from(tail.len())
+            .map_err(|_| self.inconsistent("a footer larger than its tail"))?;
         tail.extend_from_slice(&len.to_le_bytes());
         tail.extend_from_slice(MAGIC);
         if tail.len() as u64 > self.len - self.layout.end || tail.len() as u64 <= TRAILER {
-            return Err(self.oversized());
+            return Err(self.inconsistent("a footer larger than its tail"));
         }
         self.view.storage.counters().footers_made.add(1);
         let tail = Arc::new(tail);
         *made = Some(Arc::clone(&tail));
         Ok(tail)
-    }
-
-    fn oversized(&self) -> ParquetError {
-        let path = self.parts.first().map_or("", |part| part.path()).to_owned();
-        ParquetError::Corrupt {
-            path,
-            reason: "a footer larger than its tail".to_owned(),
-        }
-    }
-
-    /// Rows of a row group that are gone, ascending, relative to its first.
-    fn deleted_rows(&self, part: &Part, group: usize) -> Result<Vec<u32>, ParquetError> {
-        let deleted = self.deleted(part)?;
-        let rows = part.rows(group);
-        let mut positions = deleted.iter();
-        positions.advance_to(rows.start);
-        positions
-            .take_while(|position| *position < rows.end)
-            .map(|position| {
-                u32::try_from(position - rows.start)
-                    .map_err(|_| part.corrupt("a row group of more than 2^32 rows".to_owned()))
-            })
-            .collect()
     }
 
     /// Positions of a data file that any delete removes.
@@ -302,6 +300,7 @@ impl ParquetFile {
 enum Piece {
     Magic,
     Segment(usize, Segment),
+    Bloom(Bloom),
     Tail,
 }
 
@@ -335,3 +334,6 @@ fn target_schema(view: &View, opened: &[OpenedFile], columns: &[ExtraColumn]) ->
     let fields: Vec<(&NestedField, FieldSources<'_>)> = own.chain(extra).collect();
     TargetSchema::build(&fields)
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,28 +5,21 @@
 //! longest footer there can be, which is the one with every count and offset at its largest, since Thrift's variable
 //! lengths never shrink with growing numbers; zeros before the footer make up the difference.
 
+use std::sync::Arc;
+
+use roaring::RoaringTreemap;
+
 use super::chunk::GroupRows;
-use super::clustered;
-use super::format::{
-    Codec, ColumnChunk, Encoding, FileMetaData, Page, PageHeader, RowGroup, SchemaElement,
-    Statistics,
-};
-use super::layout::{Layout, Segment, SegmentBytes};
-use super::levels::LeafPlan;
-use super::made::dictionary_page_len;
+use super::entry::signed;
+use super::format::{ColumnChunk, FileMetaData, RowGroup, SchemaElement};
+use super::layout::{Group, Layout, Segment};
 use super::part::{Part, PartLeaf};
-use super::slot::{Behind, has_dictionary, transcoded_encodings};
-use super::statistics::{Change, after};
-use super::synth;
 use super::target::{TargetLeaf, TargetSchema};
 use super::{ParquetError, View};
-use crate::rows::file_schema::Physical;
+use crate::parallel::in_parallel;
 
 /// The footer's length and the magic behind it.
 pub const TRAILER: u64 = 8;
-
-/// Bytes that hold a source dictionary page's header.
-const HEADER_READ: u64 = 64;
 
 /// What a footer is made from.
 pub struct FooterInput<'a> {
@@ -59,29 +52,32 @@ impl FooterInput<'_> {
         Ok(bytes.len() as u64 + TRAILER)
     }
 
-    /// The footer, without its length and magic. `deleted` gives the rows that a row group lost.
+    /// The footer, without its length and magic. `deleted` gives the positions that a data file
+    /// lost.
     pub fn make(
         &self,
-        deleted: impl Fn(&Part, usize) -> Result<Vec<u32>, ParquetError>,
+        deleted: impl Fn(&Part) -> Result<Arc<RoaringTreemap>, ParquetError> + Sync,
     ) -> Result<Vec<u8>, ParquetError> {
-        let mut groups = Vec::with_capacity(self.layout.groups.len());
-        for (index, place) in self.layout.groups.iter().enumerate() {
+        let places: Vec<(usize, &Group)> = self.layout.groups.iter().enumerate().collect();
+        // Row groups that lost rows may have clustered columns decoded, and chunks of lists made.
+        let groups = in_parallel(&places, |(index, place)| -> Result<_, ParquetError> {
             let Some(part) = self.parts.get(place.part) else {
-                continue;
+                return Ok(None);
             };
-            let deleted = deleted(part, place.group)?;
-            let rows = GroupRows {
-                part,
-                group: place.group,
-                deleted: &deleted,
-            };
+            let deleted = deleted(part)?;
+            let rows = GroupRows::new(part, place.group, &deleted);
             if rows.rows() == 0 {
-                continue;
+                return Ok(None);
             }
-            let columns = self.columns(index, part, |leaf, part_leaf, target, segment| {
+            let columns = self.columns(*index, part, |leaf, part_leaf, target, segment| {
                 self.chunk(&rows, leaf, part_leaf, target, segment)
             })?;
-            groups.push(self.row_group(index, rows.rows(), columns));
+            Ok(Some(self.row_group(*index, rows.rows(), columns)))
+        });
+        let groups: Vec<Option<RowGroup>> = groups.into_iter().collect::<Result<_, _>>()?;
+        let mut groups: Vec<RowGroup> = groups.into_iter().flatten().collect();
+        for leaf in 0..self.target.leaves.len() {
+            all_or_no_bounds(&mut groups, leaf);
         }
         let mut bytes = Vec::new();
         self.file(groups).write(&mut bytes);
@@ -99,7 +95,12 @@ impl FooterInput<'_> {
             .map(|(leaf, (target, part_leaf))| {
                 let segment = self.layout.segment(group, leaf);
                 let segment = segment.ok_or_else(|| part.corrupt("no such column".to_owned()))?;
-                chunk(leaf, part_leaf, target, segment)
+                let mut entry = chunk(leaf, part_leaf, target, segment)?;
+                if let Some(bloom) = self.layout.bloom(group, leaf) {
+                    entry.bloom_filter_offset = Some(signed(bloom.offset));
+                    entry.bloom_filter_length = i32::try_from(bloom.len).ok();
+                }
+                Ok(entry)
             })
             .collect()
     }
@@ -143,372 +144,31 @@ impl FooterInput<'_> {
             encrypted: false,
         }
     }
-
-    /// A chunk's entry, now that its rows are known.
-    fn chunk(
-        &self,
-        rows: &GroupRows<'_>,
-        leaf: usize,
-        part_leaf: &PartLeaf,
-        target: &TargetLeaf,
-        segment: &Segment,
-    ) -> Result<ColumnChunk, ParquetError> {
-        if let Some(column) = rows.source_column(leaf) {
-            return source_chunk(rows.part, rows.group, column, part_leaf, target, segment);
-        }
-        let mut entry = slot_chunk(target, segment);
-        entry.num_values = signed(rows.rows());
-        match (&part_leaf.plan, part_leaf.stored) {
-            (LeafPlan::Stored { column, .. }, Some(stored)) => {
-                let source = rows.part.chunk(rows.group, *column)?;
-                entry.encodings = transcoded_encodings(&source.encodings);
-                if stored.max_rep > 0 {
-                    entry.num_values = if rows.deleted.is_empty() {
-                        source.num_values
-                    } else {
-                        signed(rows.made(self.view, leaf, target)?.num_values)
-                    };
-                }
-                if has_dictionary(&source.encodings) {
-                    let len = self.dictionary_len(rows, *column, stored.conversion.widths())?;
-                    place_dictionary(&mut entry, segment, len);
-                }
-                let change = Change {
-                    source: stored.physical,
-                    conversion: stored.conversion,
-                    source_values: u64::try_from(source.num_values).unwrap_or(0),
-                    values: u64::try_from(entry.num_values).unwrap_or(0),
-                    dropped_rows: !rows.deleted.is_empty(),
-                    ordered: rows.part.opened.footer.metadata.column_orders,
-                };
-                let exact = self.clustered.get(leaf) == Some(&true) && change.dropped_rows;
-                entry.statistics = if exact {
-                    let counters = self.view.storage.counters();
-                    Some(clustered::exact(
-                        rows,
-                        *column,
-                        stored.conversion,
-                        counters,
-                    )?)
-                } else {
-                    after(source.statistics.as_ref(), change)
-                };
-            }
-            (LeafPlan::Missing(missing), _)
-                if missing.guide.is_none() && missing.entries.len() == 1 =>
-            {
-                if let [only] = missing.entries.as_slice() {
-                    constant_entry(&mut entry, only.value.as_ref(), rows, target, segment)?;
-                }
-            }
-            (LeafPlan::Missing(_), _) => {
-                let made = rows.made(self.view, leaf, target)?;
-                entry.num_values = signed(made.num_values);
-                if let Some(len) = leading_dictionary(&made.bytes) {
-                    entry.encodings = vec![Encoding::Plain, Encoding::Rle, Encoding::RleDictionary];
-                    place_dictionary(&mut entry, segment, len);
-                }
-            }
-            (
-                LeafPlan::LastUpdated {
-                    inherited: Some(value),
-                    stored: None,
-                },
-                _,
-            ) => {
-                let value = synth::long_entry(*value).value;
-                constant_entry(&mut entry, value.as_ref(), rows, target, segment)?;
-            }
-            (
-                LeafPlan::RowId { first: None, .. }
-                | LeafPlan::LastUpdated {
-                    inherited: None, ..
-                },
-                _,
-            ) => {
-                constant_entry(&mut entry, None, rows, target, segment)?;
-            }
-            (
-                LeafPlan::RowId {
-                    first,
-                    stored: None,
-                },
-                _,
-            ) => {
-                let first = first
-                    .unwrap_or(0)
-                    .saturating_add_unsigned(rows.part.rows(rows.group).start);
-                position_entry(&mut entry, first, rows);
-            }
-            (LeafPlan::Position, _) => {
-                position_entry(&mut entry, signed(rows.part.rows(rows.group).start), rows);
-            }
-            (
-                LeafPlan::RowId { .. } | LeafPlan::LastUpdated { .. } | LeafPlan::Stored { .. },
-                _,
-            ) => {
-                entry.encodings = vec![Encoding::Rle, Encoding::DeltaBinaryPacked];
-            }
-        }
-        if Behind::of(target.physical, target.max_def, target.max_rep) == Behind::Gap {
-            let len = rows.made(self.view, leaf, target)?.bytes.len();
-            let len = i64::try_from(len).unwrap_or(i64::MAX);
-            entry.total_uncompressed_size = len;
-            entry.total_compressed_size = len;
-        }
-        Ok(entry)
-    }
-
-    /// The entry with which a chunk takes most bytes in the footer, whatever its rows turn out to be.
-    fn largest_chunk(
-        &self,
-        part: &Part,
-        group: usize,
-        leaf: usize,
-        part_leaf: &PartLeaf,
-        target: &TargetLeaf,
-        segment: &Segment,
-    ) -> Result<ColumnChunk, ParquetError> {
-        let rows = GroupRows {
-            part,
-            group,
-            deleted: &[],
-        };
-        let source = match rows.source_column(leaf) {
-            Some(column) => Some(source_chunk(
-                part, group, column, part_leaf, target, segment,
-            )?),
-            None => None,
-        };
-        if let (Some(source), SegmentBytes::Source { .. }) = (&source, segment.bytes) {
-            return Ok(source.clone());
-        }
-        let mut entry = slot_chunk(target, segment);
-        entry.num_values = signed(rows.rows());
-        // Offsets in the segment are below its end.
-        let end = signed(segment.offset + segment.len);
-        entry.data_page_offset = end;
-        entry.dictionary_page_offset = Some(end);
-        entry.encodings = vec![Encoding::Plain; 4];
-        let mut statistics = Statistics {
-            null_count: Some(i64::MAX),
-            is_max_value_exact: Some(false),
-            is_min_value_exact: Some(false),
-            ..Statistics::default()
-        };
-        let mut bound_len = |bytes: Option<usize>| {
-            let longest = vec![0; bytes.unwrap_or(0) + 16].into_boxed_slice();
-            statistics.min_value = Some(longest.clone());
-            statistics.max_value = Some(longest);
-        };
-        match &part_leaf.plan {
-            LeafPlan::Stored { column, .. } => {
-                let chunk = part.chunk(group, *column)?;
-                entry.num_values = chunk.num_values;
-                let longest = chunk.statistics.as_ref().map(|s| {
-                    let len = |b: &Option<Box<[u8]>>| b.as_ref().map_or(0, |b| b.len());
-                    len(&s.min_value)
-                        .max(len(&s.max_value))
-                        .max(len(&s.min))
-                        .max(len(&s.max))
-                });
-                bound_len(longest);
-            }
-            LeafPlan::Missing(missing) => {
-                if let Some(guide) = &missing.guide {
-                    let entries = missing.entries.len() as i64;
-                    entry.num_values = part
-                        .chunk(group, guide.column)?
-                        .num_values
-                        .saturating_mul(entries);
-                } else {
-                    let entries = missing.entries.len() as i64;
-                    entry.num_values = entry.num_values.saturating_mul(entries);
-                }
-                let longest = missing.entries.iter().filter_map(|e| e.value.as_ref());
-                let longest = longest
-                    .filter_map(|v| synth::plain_value(v, target).ok())
-                    .map(|v| v.len());
-                bound_len(longest.max());
-            }
-            _ => bound_len(None),
-        }
-        entry.statistics = Some(statistics);
-        if let Some(source) = source {
-            entry.encodings.extend(source.encodings);
-            entry.encoding_stats = source.encoding_stats;
-            entry.total_uncompressed_size = entry
-                .total_uncompressed_size
-                .max(source.total_uncompressed_size);
-            if let (Some(ours), Some(theirs)) = (&mut entry.statistics, source.statistics) {
-                ours.min = theirs.min;
-                ours.max = theirs.max;
-                ours.distinct_count = theirs.distinct_count;
-            }
-        }
-        Ok(entry)
-    }
-
-    /// The length of the dictionary page a transcoded chunk starts with, from the source page's header.
-    fn dictionary_len(
-        &self,
-        rows: &GroupRows<'_>,
-        column: usize,
-        widths: Option<(u32, u32)>,
-    ) -> Result<Option<u64>, ParquetError> {
-        let part = rows.part;
-        let range = part.chunk_range(rows.group, column)?;
-        let len = HEADER_READ.min(range.end - range.start);
-        let bytes = part.opened.file.read_range(range.start, len)?;
-        let (header, _) = PageHeader::parse(&bytes).map_err(|e| e.in_file(part.path()))?;
-        let Page::Dictionary { num_values, .. } = header.page else {
-            return Ok(None);
-        };
-        let size = match widths {
-            None => u64::from(header.uncompressed_size),
-            Some((_, to)) => u64::from(num_values) * u64::from(to),
-        };
-        let size = usize::try_from(size)
-            .map_err(|_| part.corrupt("a dictionary page too large to convert".to_owned()))?;
-        Ok(Some(dictionary_page_len(num_values, size) as u64))
-    }
 }
 
-/// The entry of a chunk that is served as its source bytes.
-fn source_chunk(
-    part: &Part,
-    group: usize,
-    column: usize,
-    part_leaf: &PartLeaf,
-    target: &TargetLeaf,
-    segment: &Segment,
-) -> Result<ColumnChunk, ParquetError> {
-    let source = part.chunk(group, column)?;
-    let range = part.chunk_range(group, column)?;
-    let moved = |offset: i64| {
-        let from_start = u64::try_from(offset).ok()?.checked_sub(range.start)?;
-        Some(signed(segment.offset + from_start))
+/// Takes a column's bounds away where some row group has none: DataFusion answers `min()` from the row groups that have
+/// bounds, as if the others were empty. A row group of nulls needs none. Bounds flagged inexact answer nothing, and stay.
+fn all_or_no_bounds(groups: &mut [RowGroup], leaf: usize) {
+    let is_unbounded = |chunk: &ColumnChunk| {
+        chunk.statistics.as_ref().is_none_or(|statistics| {
+            statistics.min_value.is_none() && statistics.null_count != Some(chunk.num_values)
+        })
     };
-    let physical = part_leaf.stored.map_or(Physical::Int64, |s| s.physical);
-    let values = u64::try_from(source.num_values).unwrap_or(0);
-    let change = Change {
-        source: physical,
-        conversion: super::convert::Conversion::None,
-        source_values: values,
-        values,
-        dropped_rows: false,
-        ordered: part.opened.footer.metadata.column_orders,
-    };
-    Ok(ColumnChunk {
-        file_path: None,
-        file_offset: 0,
-        encrypted: false,
-        physical: target.physical,
-        data_page_offset: moved(source.data_page_offset)
-            .ok_or_else(|| part.corrupt("data pages before their chunk".to_owned()))?,
-        dictionary_page_offset: source.dictionary_page_offset.and_then(moved),
-        total_compressed_size: signed(range.end - range.start),
-        statistics: after(source.statistics.as_ref(), change),
-        bloom_filter_offset: None,
-        bloom_filter_length: None,
-        offset_index: None,
-        column_index: None,
-        ..source.clone()
-    })
-}
-
-/// The entry of a chunk that bergfs makes; the slot is the chunk.
-fn slot_chunk(target: &TargetLeaf, segment: &Segment) -> ColumnChunk {
-    ColumnChunk {
-        file_path: None,
-        file_offset: 0,
-        encrypted: false,
-        physical: target.physical,
-        encodings: vec![Encoding::Plain, Encoding::Rle],
-        codec: Codec::Uncompressed,
-        num_values: 0,
-        total_uncompressed_size: signed(segment.len),
-        total_compressed_size: signed(segment.len),
-        data_page_offset: signed(segment.offset),
-        dictionary_page_offset: None,
-        statistics: None,
-        encoding_stats: Vec::new(),
-        bloom_filter_offset: None,
-        bloom_filter_length: None,
-        offset_index: None,
-        column_index: None,
+    let mut chunks = groups.iter().filter_map(|group| group.columns.get(leaf));
+    if !chunks.any(is_unbounded) {
+        return;
     }
-}
-
-fn place_dictionary(entry: &mut ColumnChunk, segment: &Segment, len: Option<u64>) {
-    if let Some(len) = len {
-        entry.dictionary_page_offset = Some(signed(segment.offset));
-        entry.data_page_offset = signed(segment.offset + len);
+    let chunks = groups
+        .iter_mut()
+        .filter_map(|group| group.columns.get_mut(leaf));
+    for statistics in chunks.filter_map(|chunk| chunk.statistics.as_mut()) {
+        if statistics.is_min_value_exact != Some(false) {
+            statistics.min_value = None;
+            statistics.max_value = None;
+            statistics.is_min_value_exact = None;
+            statistics.is_max_value_exact = None;
+        }
+        statistics.min = None;
+        statistics.max = None;
     }
-}
-
-/// A column that holds one value, or null, in every row.
-fn constant_entry(
-    entry: &mut ColumnChunk,
-    value: Option<&crate::iceberg::value::Value>,
-    rows: &GroupRows<'_>,
-    target: &TargetLeaf,
-    segment: &Segment,
-) -> Result<(), ParquetError> {
-    let Some(value) = value else {
-        let nulls = Statistics {
-            null_count: Some(signed(rows.rows())),
-            ..Statistics::default()
-        };
-        entry.statistics = Some(nulls);
-        return Ok(());
-    };
-    let plain = synth::plain_value(value, target).map_err(|reason| rows.part.corrupt(reason))?;
-    if target.physical != Physical::Boolean {
-        entry.encodings = vec![Encoding::Plain, Encoding::Rle, Encoding::RleDictionary];
-        place_dictionary(
-            entry,
-            segment,
-            Some(dictionary_page_len(1, plain.len()) as u64),
-        );
-    }
-    // Bounds of byte arrays stand without their length.
-    let bound: Box<[u8]> = match target.physical {
-        Physical::ByteArray => plain.get(4..).unwrap_or(&[]).into(),
-        _ => plain.into_boxed_slice(),
-    };
-    let floating = matches!(target.physical, Physical::Float | Physical::Double);
-    entry.statistics = Some(Statistics {
-        null_count: Some(0),
-        min_value: Some(bound.clone()).filter(|_| !floating),
-        max_value: Some(bound).filter(|_| !floating),
-        ..Statistics::default()
-    });
-    Ok(())
-}
-
-/// A column of ascending positions from `first` on.
-fn position_entry(entry: &mut ColumnChunk, first: i64, rows: &GroupRows<'_>) {
-    entry.encodings = vec![Encoding::Rle, Encoding::DeltaBinaryPacked];
-    let bound = |row: Option<u64>| {
-        row.map(|row| Box::from(first.saturating_add_unsigned(row).to_le_bytes().as_slice()))
-    };
-    entry.statistics = Some(Statistics {
-        null_count: Some(0),
-        min_value: bound(rows.first_row()),
-        max_value: bound(rows.last_row()),
-        ..Statistics::default()
-    });
-}
-
-/// The length of the dictionary page at a made chunk's start, header included.
-fn leading_dictionary(bytes: &[u8]) -> Option<Option<u64>> {
-    let (header, len) = PageHeader::parse(bytes).ok()?;
-    matches!(header.page, Page::Dictionary { .. })
-        .then(|| Some(len as u64 + u64::from(header.compressed_size)))
-}
-
-/// Offsets and counts are signed in Parquet.
-fn signed(n: u64) -> i64 {
-    i64::try_from(n).unwrap_or(i64::MAX)
 }

@@ -1,7 +1,7 @@
 //! A virtual file's layout: where every column chunk stands and how its bytes come about, known from metadata alone.
 //!
 //! ```text
-//! PAR1 │ row group 0: leaf 0 │ leaf 1 │ … │ row group 1: leaf 0 │ … │ zeros │ footer │ length │ PAR1
+//! PAR1 │ row group 0: leaf 0 │ leaf 1 │ … │ row group 1: … │ Bloom filters │ zeros │ footer │ length │ PAR1
 //! ```
 //!
 //! Chunks stand in schema order with ascending offsets, since readers depend on that. A row group that surely lost all
@@ -26,10 +26,27 @@ pub struct Layout {
     pub groups: Vec<Group>,
     /// One segment for each leaf of each row group, in order, without gaps.
     pub segments: Vec<Segment>,
+    /// Bloom filters of the source files, in order, without gaps.
+    pub blooms: Vec<Bloom>,
     /// Leaves per row group.
     leaves: usize,
-    /// Where the last segment ends.
+    /// Where the last of these ends.
     pub end: u64,
+}
+
+/// A Bloom filter's place. It holds for a chunk that lost rows too: it may say "maybe" of a value that is gone.
+#[derive(Clone, Copy, Debug)]
+pub struct Bloom {
+    /// In the virtual file, in bytes.
+    pub offset: u64,
+    /// Bytes.
+    pub len: u64,
+    /// Index of the data file in the virtual file.
+    pub part: usize,
+    /// In the data file, in bytes.
+    pub source: u64,
+    /// The segment whose values it covers.
+    segment: usize,
 }
 
 /// A row group, as it stands in its data file.
@@ -67,6 +84,7 @@ impl Layout {
         let mut layout = Layout {
             groups: Vec::new(),
             segments: Vec::new(),
+            blooms: Vec::new(),
             leaves: target.leaves.len(),
             end: MAGIC.len() as u64,
         };
@@ -98,7 +116,58 @@ impl Layout {
                 }
             }
         }
+        layout.place_blooms(parts, target);
         Ok(layout)
+    }
+
+    fn place_blooms(&mut self, parts: &[Part], target: &TargetSchema) {
+        for (index, place) in self.groups.iter().enumerate() {
+            for leaf in 0..target.leaves.len() {
+                let range = parts
+                    .get(place.part)
+                    .and_then(|part| part.bloom_filter(place.group, leaf));
+                let Some((source, len)) = range else { continue };
+                let Some(end) = self.end.checked_add(len) else {
+                    return;
+                };
+                self.blooms.push(Bloom {
+                    offset: self.end,
+                    len,
+                    part: place.part,
+                    source,
+                    segment: index * self.leaves + leaf,
+                });
+                self.end = end;
+            }
+        }
+    }
+
+    /// The Bloom filter of a leaf in a row group.
+    pub fn bloom(&self, group: usize, leaf: usize) -> Option<&Bloom> {
+        let segment = group * self.leaves + leaf;
+        let index = self
+            .blooms
+            .binary_search_by_key(&segment, |bloom| bloom.segment);
+        self.blooms.get(index.ok()?)
+    }
+
+    /// The Bloom filter that holds a byte of the file.
+    pub fn bloom_at(&self, offset: u64) -> Option<&Bloom> {
+        let index = self
+            .blooms
+            .partition_point(|bloom| bloom.offset + bloom.len <= offset);
+        self.blooms
+            .get(index)
+            .filter(|bloom| bloom.offset <= offset)
+    }
+
+    /// Whether a slot reaches into the last `len` bytes before the end.
+    pub fn ends_in_slot(&self, len: u64) -> bool {
+        let start = self.end.saturating_sub(len);
+        let behind = self.segments.iter().rev();
+        behind
+            .take_while(|segment| segment.offset + segment.len > start)
+            .any(|segment| segment.bytes == SegmentBytes::Slot)
     }
 
     /// The segment of a leaf in a row group.
@@ -150,7 +219,8 @@ impl GroupState<'_> {
                     nested: stored.max_rep > 0,
                     new_level_bits: (!stored.same_levels).then_some(level_bits),
                 };
-                self.source_or_slot(*column, stored.identical, slot_len(chunk, shape))
+                let as_it_is = self.part.is_served_as_it_is(self.group, stored, *column);
+                self.source_or_slot(*column, as_it_is, slot_len(chunk, shape))
             }
             LeafPlan::Missing(missing) => self.missing(missing, target),
             LeafPlan::RowId { first: None, .. }

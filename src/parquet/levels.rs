@@ -378,3 +378,6 @@ fn push(leaf: usize, entry: Entry, out: &mut Vec<(usize, Vec<Entry>)>) {
         None => out.push((leaf, vec![entry])),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ use roaring::RoaringTreemap;
 
 use super::convert::Conversion;
 use super::extra::{ExtraColumn, ExtraSource};
-use super::format::{ColumnChunk, RowGroup};
+use super::format::{Codec, ColumnChunk, Encoding, RowGroup};
 use super::levels::{LeafPlan, plan_leaves};
 use super::source::SourceFooter;
 use super::target::{TargetKind, TargetLeaf, TargetSchema};
@@ -114,7 +114,7 @@ pub struct StoredLeaf {
     pub conversion: Conversion,
     /// Whether its definition levels are those of the virtual leaf.
     pub same_levels: bool,
-    /// Whether a chunk that lost no row can be served as it is.
+    /// Whether its levels and values are those of the virtual leaf.
     pub identical: bool,
 }
 
@@ -248,6 +248,38 @@ impl Part {
             .footer
             .chunk_range(group, column)
             .ok_or_else(|| self.corrupt("a row group that lacks a column".to_owned()))
+    }
+
+    /// Whether a stored leaf's chunk can be served as it is where it lost no row: nothing of it changes, and all readers
+    /// know how it is written. DuckDB and Polars lack the encodings of fixed-length byte arrays named here, and under the
+    /// codec's old name `LZ4` three framings are in use.
+    pub fn is_served_as_it_is(&self, group: usize, stored: StoredLeaf, column: usize) -> bool {
+        let fixed = matches!(stored.physical, Physical::Fixed(_));
+        let rare = |encoding: &Encoding| {
+            matches!(
+                encoding,
+                Encoding::ByteStreamSplit | Encoding::DeltaByteArray
+            )
+        };
+        stored.identical
+            && self.chunk(group, column).is_ok_and(|chunk| {
+                chunk.codec != Codec::Lz4 && !(fixed && chunk.encodings.iter().any(rare))
+            })
+    }
+
+    /// Where the Bloom filter of a leaf lies in the source file, and its length, where it holds for the virtual leaf:
+    /// its values must be stored as they are.
+    pub fn bloom_filter(&self, group: usize, leaf: usize) -> Option<(u64, u64)> {
+        let leaf = self.leaves.get(leaf)?;
+        let LeafPlan::Stored { column, .. } = &leaf.plan else {
+            return None;
+        };
+        let same_values = leaf.stored?.conversion == Conversion::None;
+        let chunk = self.chunk(group, *column).ok().filter(|_| same_values)?;
+        let offset = u64::try_from(chunk.bloom_filter_offset?).ok()?;
+        let len = u64::try_from(chunk.bloom_filter_length?).ok()?;
+        let inside = offset.checked_add(len)? <= self.opened.footer.footer_start;
+        (inside && len > 0).then_some((offset, len))
     }
 
     /// Whether equality deletes apply: then which rows survive is not known before their keys are read.

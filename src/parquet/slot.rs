@@ -240,3 +240,6 @@ pub fn transcoded_encodings(encodings: &[Encoding]) -> Vec<Encoding> {
     }
     out
 }
+
+#[cfg(test)]
+mod tests;

@@ -33,6 +33,11 @@ pub fn after(statistics: Option<&Statistics>, change: Change) -> Option<Statisti
         kept.is_min_value_exact = None;
         kept.is_max_value_exact = None;
     }
+    if matches!(change.source, Physical::ByteArray | Physical::Fixed(_)) {
+        // Old writers compared bytes as signed, which readers know by the writer's name; ours would hide it.
+        kept.min = None;
+        kept.max = None;
+    }
     if change.conversion != Conversion::None {
         kept = Statistics {
             null_count: kept.null_count,
@@ -69,3 +74,6 @@ fn convert(bound: Option<&[u8]>, conversion: Conversion) -> Option<Box<[u8]>> {
         _ => conversion.apply(bound?).ok().map(Vec::into_boxed_slice),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,6 +13,9 @@ use super::target::TargetLeaf;
 use crate::iceberg::value::Value;
 use crate::rows::file_schema::Physical;
 
+/// The most entries that a default is written out for in one row group; at 2 levels and an index each, 1.5 GiB.
+const MAX_ENTRIES: usize = 1 << 28;
+
 /// The parents of a missing leaf in one row group, in order.
 pub enum Parents {
     /// The leaf belongs to the row itself: so many rows.
@@ -63,6 +66,9 @@ pub fn constant(
                 present: true,
             };
             let count = usize::try_from(*rows).map_err(|_| "too many rows")?;
+            if count > MAX_ENTRIES {
+                return Err("too many rows in a row group".to_owned());
+            }
             constant_parents(leaf, entries, &vec![row; count])
         }
         (Parents::Nested(parents), _) => constant_parents(leaf, entries, parents),
@@ -108,6 +114,9 @@ fn constant_parents(
 ) -> Result<MadeChunk, String> {
     let mut chunk = MadeChunk::default();
     let mut dictionary: Vec<Vec<u8>> = Vec::new();
+    if parents.len().saturating_mul(entries.len()) > MAX_ENTRIES {
+        return Err("too large a default".to_owned());
+    }
     let mut template = Vec::with_capacity(entries.len());
     for entry in entries {
         let index = match &entry.value {
@@ -215,13 +224,37 @@ pub fn longs(leaf: &TargetLeaf, values: &[Option<i64>]) -> Result<MadeChunk, Str
     Ok(chunk)
 }
 
+/// Ascending 64-bit integers, none of them null, delta-encoded as they come: `rows` of them.
+pub fn positions(
+    leaf: &TargetLeaf,
+    rows: u64,
+    values: impl Iterator<Item = i64>,
+) -> Result<MadeChunk, String> {
+    let mut chunk = MadeChunk::default();
+    let count = u32::try_from(rows).map_err(|_| "too many rows in a row group")?;
+    if count == 0 {
+        return Ok(chunk);
+    }
+    let def = rle_run(1, rows, level_width(leaf.max_def));
+    let mut encoded = Vec::new();
+    delta::encode_i64_iter(count as usize, values, &mut encoded);
+    chunk.push_data(
+        count,
+        Encoding::DeltaBinaryPacked,
+        None,
+        Some(&def),
+        &[&encoded],
+    );
+    Ok(chunk)
+}
+
 /// An upper bound of the length of [`longs`] over `rows` arbitrary values.
 pub fn longs_len_bound(rows: u64) -> u64 {
     let count = usize::try_from(rows).unwrap_or(usize::MAX / 32);
     80 + delta::encoded_len_bound(count) as u64 + rows.div_ceil(8)
 }
 
-/// An upper bound of the length of [`longs`] over ascending positions below `rows`, of which `deleted` are left out
+/// An upper bound of the length of [`positions`] below `rows`, of which `deleted` are left out
 /// (`None`: any number of them).
 ///
 /// A block of 128 deltas costs at most 14 bytes beside its 4 miniblocks, each 32 deltas of as many bits as the largest
@@ -315,3 +348,6 @@ pub fn pack_booleans(values: impl Iterator<Item = bool>) -> Vec<u8> {
     }
     out
 }
+
+#[cfg(test)]
+mod tests;

@@ -371,3 +371,6 @@ fn annotation(ty: &PrimitiveType) -> Annotation {
         | PrimitiveType::Geography { .. } => Annotation::None,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,7 @@
 //! The kept values of one data page, in an encoding whose length is bounded (see `slot`).
 
+use std::borrow::Cow;
+
 use super::bits::BitWriter;
 use super::convert::Conversion;
 use super::delta;
@@ -17,13 +19,21 @@ const WHAT: &str = "page values";
 /// | PLAIN, BYTE_STREAM_SPLIT, DELTA_BINARY_PACKED, DELTA_LENGTH_BYTE_ARRAY, RLE booleans | PLAIN |
 /// | dictionary indices | dictionary indices |
 /// | DELTA_BYTE_ARRAY | itself; PLAIN where values have a fixed width |
-pub fn filter_values(
+pub fn filter_values<'a>(
     encoding: Encoding,
     physical: Physical,
-    values: &[u8],
+    values: &'a [u8],
     keep: &KeepRuns,
     conversion: Conversion,
-) -> Result<(Encoding, Vec<u8>), DecodeError> {
+) -> Result<(Encoding, Cow<'a, [u8]>), DecodeError> {
+    if keep.is_all() && stays(encoding, physical, conversion) {
+        let encoding = if encoding.is_dictionary() {
+            Encoding::RleDictionary
+        } else {
+            encoding
+        };
+        return Ok((encoding, Cow::Borrowed(values)));
+    }
     let mut out = Vec::new();
     match (encoding, physical) {
         (Encoding::PlainDictionary | Encoding::RleDictionary, _) => {
@@ -33,11 +43,11 @@ pub fn filter_values(
                 out.push(width);
                 rle::filter(indexes, width, keep, &mut out)?;
             }
-            return Ok((Encoding::RleDictionary, out));
+            return Ok((Encoding::RleDictionary, Cow::Owned(out)));
         }
         (Encoding::DeltaByteArray, Physical::ByteArray) => {
             delta::filter_byte_array(values, keep, &mut out)?;
-            return Ok((Encoding::DeltaByteArray, out));
+            return Ok((Encoding::DeltaByteArray, Cow::Owned(out)));
         }
         (Encoding::DeltaByteArray, Physical::Fixed(_)) => {
             let width = fixed_width(physical).ok_or_else(|| unsupported(encoding, physical))?;
@@ -67,7 +77,18 @@ pub fn filter_values(
             .apply(&out)
             .map_err(|reason| DecodeError::corrupt(WHAT, reason))?;
     }
-    Ok((Encoding::Plain, out))
+    Ok((Encoding::Plain, Cow::Owned(out)))
+}
+
+/// Whether values that are all kept can be served as they are stored.
+fn stays(encoding: Encoding, physical: Physical, conversion: Conversion) -> bool {
+    match encoding {
+        // Conversions change the dictionary, not the indices.
+        Encoding::PlainDictionary | Encoding::RleDictionary => true,
+        Encoding::Plain => conversion == Conversion::None,
+        Encoding::DeltaByteArray => physical == Physical::ByteArray,
+        _ => false,
+    }
 }
 
 fn unsupported(encoding: Encoding, physical: Physical) -> DecodeError {

@@ -517,8 +517,8 @@ pub struct Manifest {
     pub added_snapshot_id: i64,
     /// Files added, existing, deleted; then rows of each. `None`: unknown.
     pub counts: Option<[i64; 6]>,
-    /// `contains_null`, `contains_nan`, lower and upper bound, by field of the spec.
-    pub partitions: Vec<(bool, Option<bool>, Option<Vec<u8>>, Option<Vec<u8>>)>,
+    /// By field of the spec.
+    pub partitions: Vec<Summary>,
     pub key_metadata: Option<Vec<u8>>,
     pub first_row_id: Option<i64>,
 }
@@ -591,27 +591,12 @@ impl Manifest {
     }
 
     fn summaries(&self) -> Column {
-        let summary =
-            |null: bool, nan: Option<bool>, lower: Option<Vec<u8>>, upper: Option<Vec<u8>>| {
-                vec![
-                    Column::required(509, "contains_null", json!("boolean"), Avro::Boolean(null)),
-                    Column::optional(
-                        518,
-                        "contains_nan",
-                        json!("boolean"),
-                        nan.map(Avro::Boolean),
-                    ),
-                    Column::optional(510, "lower_bound", json!("bytes"), lower.map(Avro::Bytes)),
-                    Column::optional(511, "upper_bound", json!("bytes"), upper.map(Avro::Bytes)),
-                ]
-            };
-        let items = record_type("r508", &summary(false, None, None, None));
+        let items = record_type("r508", &Summary::default().columns());
         let ty = json!({"type": "array", "items": items, "element-id": 508});
         let values: Vec<Avro> = self
             .partitions
             .iter()
-            .cloned()
-            .map(|(n, nan, l, u)| record(summary(n, nan, l, u)))
+            .map(|s| record(s.columns()))
             .collect();
         Column::optional(
             507,
@@ -619,6 +604,37 @@ impl Manifest {
             ty,
             (!values.is_empty()).then_some(Avro::Array(values)),
         )
+    }
+}
+
+/// What a manifest list says of one partition field of a manifest.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    pub contains_null: bool,
+    pub contains_nan: Option<bool>,
+    pub lower_bound: Option<Vec<u8>>,
+    pub upper_bound: Option<Vec<u8>>,
+}
+
+impl Summary {
+    fn columns(&self) -> Vec<Column> {
+        let bytes = |bound: &Option<Vec<u8>>| bound.clone().map(Avro::Bytes);
+        vec![
+            Column::required(
+                509,
+                "contains_null",
+                json!("boolean"),
+                Avro::Boolean(self.contains_null),
+            ),
+            Column::optional(
+                518,
+                "contains_nan",
+                json!("boolean"),
+                self.contains_nan.map(Avro::Boolean),
+            ),
+            Column::optional(510, "lower_bound", json!("bytes"), bytes(&self.lower_bound)),
+            Column::optional(511, "upper_bound", json!("bytes"), bytes(&self.upper_bound)),
+        ]
     }
 }
 

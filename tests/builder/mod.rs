@@ -16,6 +16,7 @@
 //! - [`rows`]: rows as JSON, into Arrow and out of it;
 //! - [`avro`], [`manifests`]: entries, manifests and manifest lists, each field in the test's hands;
 //! - [`deletes`]: vectors and Puffin files;
+//! - [`raw`]: Parquet files that Arrow cannot write;
 //! - [`table`]: the table itself, its commits and its metadata;
 //! - [`open`]: the table as bergfs shows it.
 
@@ -26,6 +27,7 @@ pub mod avro;
 pub mod deletes;
 pub mod manifests;
 pub mod open;
+pub mod raw;
 pub mod rows;
 pub mod schema;
 pub mod table;

@@ -177,6 +177,19 @@ impl TableBuilder {
         }
     }
 
+    /// Writes a data file of these bytes and so many rows.
+    pub fn data_of_bytes(&mut self, bytes: &[u8], rows: i64) -> Entry {
+        let name = self.file_name("raw");
+        Entry {
+            path: self.write_bytes(&name, bytes),
+            format: "PARQUET".to_owned(),
+            spec_id: self.default_spec,
+            record_count: rows,
+            file_size: bytes.len() as i64,
+            ..Entry::default()
+        }
+    }
+
     /// Writes a position delete file of these rows (path and position), unpartitioned.
     pub fn position_deletes(&mut self, rows: &[(&str, i64)]) -> Entry {
         let schema = "2147483546 file_path: required string, 2147483545 pos: required long";

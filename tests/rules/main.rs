@@ -13,6 +13,7 @@ mod rules_lineage;
 mod rules_manifests;
 mod rules_metadata;
 mod rules_projection;
+mod rules_types;
 
 use builder::TableBuilder;
 use builder::open::{NOT_MOUNTED, Opened, Served};

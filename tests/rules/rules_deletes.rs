@@ -137,7 +137,7 @@ fn rule_26_bounds_of_the_path_column_choose_delete_files_and_truncated_ones_lose
     let mut t = TableBuilder::new(2, "1 id: long");
     let a = t.data(json!([[1], [2]]));
     let b = t.data(json!([[3], [4]]));
-    let cut = a.path[..16].as_bytes().to_vec();
+    let cut = a.path.as_bytes()[..16].to_vec();
     let mut above = cut.clone();
     *above.last_mut().unwrap() += 1;
     let d = t.position_deletes(&[(&a.path, 0), (&b.path, 1)]).with(|e| {
@@ -504,7 +504,7 @@ fn rule_32_length_magic_checksum_and_trailing_bytes_are_checked() {
     refuses_blob(2, |b| b[4] ^= 1);
     refuses_blob(2, |b| *b.last_mut().unwrap() ^= 1);
     refuses_blob(2, |b| b.push(0));
-    refuses_blob(2, |b| drop(b.pop()));
+    refuses_blob(2, |b| b.truncate(b.len() - 1));
     refuses_blob(2, |b| b.truncate(3));
     refuses_blob(2, Vec::clear);
     // The checksum is right, and bytes stand behind the last bitmap.

@@ -1,7 +1,9 @@
 //! Rules 34 to 39: row ids and last updated sequence numbers.
 
+use bergfs::tree::Lineage;
 use serde_json::json;
 
+use crate::builder::open::{Opened, Options};
 use crate::builder::schema::{Field, Ty, fields};
 use crate::builder::{Commit, Data, TableBuilder};
 use crate::{shows, view_columns, view_shows};
@@ -220,4 +222,33 @@ fn rule_39_one_file_has_other_row_ids_in_another_branch() {
         "snapshots/1001",
         json!([[1, null, null], [2, null, null]]),
     );
+}
+
+#[test]
+fn rule_34_lineage_columns_are_where_they_are_asked_for() {
+    for (version, lineage, columns) in [
+        (2, Lineage::Always, 3),
+        (3, Lineage::Never, 1),
+        (3, Lineage::Always, 3),
+    ] {
+        let mut t = TableBuilder::new(version, "1 id: long");
+        let a = t.data(json!([[1]]));
+        t.commit(Commit::of([a]));
+        t.save();
+        let opened = Opened::tree_with(
+            &t.root(),
+            &Options {
+                lineage,
+                ..Options::default()
+            },
+        );
+        let served = opened.table("current/t.parquet").unwrap();
+        assert_eq!(
+            served.columns.len(),
+            columns,
+            "{lineage:?} of a v{version} table"
+        );
+        // A v2 table has no row ids: the columns are null.
+        assert!(version == 3 || served.rows == [json!([1, null, null])]);
+    }
 }

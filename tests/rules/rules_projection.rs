@@ -1,10 +1,11 @@
-//! Rules 40 to 51: column projection, name mapping, types, defaults, metadata columns.
+//! Rules 40 to 44: column projection, name mapping, promotions, defaults.
 
-use libc::{EIO, ENOTSUP};
+use libc::EIO;
 use serde_json::{Value, json};
 
+use crate::builder::open::Opened;
 use crate::builder::{Commit, Data, TableBuilder};
-use crate::{refuses, shows, view_columns, view_refuses, view_shows};
+use crate::{refuses, shows, view_columns, view_shows};
 
 #[test]
 fn rule_40_columns_are_found_by_id_whatever_their_name_and_place() {
@@ -277,7 +278,7 @@ fn rule_42_a_date_that_no_timestamp_ns_can_hold_is_an_error() {
     t.commit(Commit::of([a]));
     t.evolve("1 d: timestamp_ns");
     t.save();
-    for opened in crate::builder::open::Opened::every_way(&t.root()) {
+    for opened in Opened::every_way(&t.root()) {
         assert!(opened.table("current/t.parquet").is_err());
     }
 }
@@ -453,149 +454,4 @@ fn rule_44_added_lists_and_maps_are_null() {
         &mut t,
         json!([[1, null, null, 0, 1], [2, null, null, 1, 1]]),
     );
-}
-
-#[test]
-fn rule_45_an_unknown_column_is_null_whatever_the_file_holds() {
-    let mut t = TableBuilder::new(3, "1 id: long");
-    let a = t.write(Data::rows(json!([[1, 5]])).schema("1 id: long, 2 later: int"));
-    t.commit(Commit::of([a]));
-    t.evolve("1 id: long, 2 later: unknown");
-    t.save();
-    for opened in crate::builder::open::Opened::every_way(&t.root()) {
-        let served = opened.table("current/t.parquet").unwrap();
-        let later = served.columns.iter().position(|(name, _)| name == "later");
-        served
-            .rows
-            .iter()
-            .for_each(|row| assert!(later.is_none_or(|at| row[at].is_null()), "{row}"));
-    }
-}
-
-#[test]
-fn rule_45_unknown_is_promoted_to_any_type() {
-    let mut t = TableBuilder::new(3, "1 id: long, 2 later: unknown");
-    let a = t.write(Data::rows(json!([[1]])).schema("1 id: long"));
-    t.commit(Commit::of([a]));
-    t.evolve("1 id: long, 2 later: string");
-    let b = t.data(json!([[2, "x"]]));
-    t.commit(Commit::of([b]));
-    shows(&mut t, json!([[1, null, 0, 1], [2, "x", 1, 2]]));
-}
-
-#[test]
-fn rule_45_timestamps_of_nanoseconds() {
-    let mut t = TableBuilder::new(3, "1 a: timestamp_ns, 2 b: timestamptz_ns");
-    let a = t.data(json!([[-1, 1], [i64::MAX, i64::MIN]]));
-    t.commit(Commit::of([a]));
-    shows(&mut t, json!([[-1, 1, 0, 1], [i64::MAX, i64::MIN, 1, 1]]));
-}
-
-#[test]
-fn rule_46_old_encodings_are_read_right_or_refused_by_name() {
-    // A later issue reads them. Until then: never a wrong value.
-    let cases = [
-        ("timestamp", "timestamp_ms", json!(1_000), 1_000_000),
-        ("time", "time_ms", json!(1_000), 1_000_000),
-    ];
-    for (ty, stored, value, micros) in cases {
-        let mut t = TableBuilder::new(2, &format!("1 v: {ty}"));
-        let a = t.write(Data::rows(json!([[value]])).schema(&format!("1 v: {stored}")));
-        t.commit(Commit::of([a.clone()]));
-        t.save();
-        for opened in crate::builder::open::Opened::every_way(&t.root()) {
-            match opened.rows("current/t.parquet") {
-                Ok(rows) => assert_eq!(rows, json!([[micros]])),
-                Err(errno) => assert!(
-                    errno == ENOTSUP && opened.errors().contains(&a.path),
-                    "{errno}"
-                ),
-            }
-        }
-    }
-}
-
-#[test]
-fn rule_46_smaller_integers_are_ints() {
-    let mut t = TableBuilder::new(2, "1 a: int, 2 b: int");
-    let a = t.write(Data::rows(json!([[-7, 300], [null, null]])).schema("1 a: int8, 2 b: int16"));
-    t.commit(Commit::of([a]));
-    shows(&mut t, json!([[-7, 300], [null, null]]));
-}
-
-#[test]
-fn rule_48_and_49_variant_and_geometry_are_refused_by_name() {
-    let variant = (
-        "struct<- metadata: required binary, - value: required binary>",
-        json!({"metadata": "01", "value": "00"}),
-    );
-    let point = (
-        "binary",
-        json!("0101000000000000000000f03f0000000000000040"),
-    );
-    let cases = [
-        ("variant", variant),
-        ("geometry", point.clone()),
-        ("geometry(srid:3857)", point.clone()),
-        ("geography(OGC:CRS84, spherical)", point),
-    ];
-    for (ty, (stored, value)) in cases {
-        let mut t = TableBuilder::new(3, &format!("1 id: long, 2 v: {ty}"));
-        let a =
-            t.write(Data::rows(json!([[1, value]])).schema(&format!("1 id: long, 2 v: {stored}")));
-        t.commit(Commit::of([a]));
-        refuses(&mut t, ENOTSUP, &[ty.split('(').next().unwrap()]);
-    }
-}
-
-#[test]
-fn rule_50_avro_and_orc_files_are_refused_by_name_never_empty() {
-    for format in ["AVRO", "ORC", "LANCE"] {
-        let mut t = TableBuilder::new(2, "1 id: long");
-        let a = t.data(json!([[1]])).with(|e| e.format = format.to_owned());
-        t.commit(Commit::of([a.clone()]));
-        refuses(&mut t, ENOTSUP, &[&a.path]);
-
-        let mut t = TableBuilder::new(2, "1 id: long");
-        let a = t.data(json!([[1], [2]]));
-        let d = t
-            .position_deletes(&[(&a.path, 0)])
-            .with(|e| e.format = format.to_owned());
-        t.commit(Commit::of([a, d.clone()]));
-        refuses(&mut t, ENOTSUP, &[&d.path]);
-    }
-}
-
-#[test]
-fn rule_50_a_format_in_lower_case_is_the_same_format() {
-    let mut t = TableBuilder::new(2, "1 id: long");
-    let a = t
-        .data(json!([[1]]))
-        .with(|e| e.format = "parquet".to_owned());
-    t.commit(Commit::of([a]));
-    shows(&mut t, json!([[1]]));
-}
-
-#[test]
-fn rule_51_user_columns_may_have_the_names_of_metadata_columns() {
-    let mut t = TableBuilder::new(
-        2,
-        "1 pos: long, 2 file_path: string, 3 _file: string, 4 _pos: long",
-    );
-    let a = t.data(json!([[7, "p", "f", 8], [9, "q", "g", 10]]));
-    let d = t.position_deletes(&[(&a.path, 0)]);
-    t.commit(Commit::of([a, d]));
-    shows(&mut t, json!([[9, "q", "g", 10]]));
-}
-
-#[test]
-fn rule_50_an_unreadable_file_spoils_only_what_depends_on_it() {
-    let mut t = TableBuilder::new(2, "1 id: long");
-    let a = t.data(json!([[1]]));
-    t.commit(Commit::of([a]));
-    let b = t.data(json!([[2]])).with(|e| e.format = "ORC".to_owned());
-    t.commit(Commit::of([b]));
-    t.save();
-    view_refuses(&t, "current", ENOTSUP, &[]);
-    view_shows(&t, "snapshots/1001", json!([[1]]));
 }

@@ -5,7 +5,7 @@ use parquet::file::properties::{EnabledStatistics, WriterVersion};
 use parquet::schema::types::ColumnPath;
 use serde_json::{Value, json};
 
-use crate::builder::open::{Opened, Served};
+use crate::builder::open::{Opened, Options, Served};
 use crate::builder::schema::{Field, fields};
 use crate::builder::{Commit, Data, Entry, TableBuilder};
 use crate::columns::{Column, Dice, Draw, Leaf, leaves, notation, value};
@@ -56,6 +56,8 @@ pub enum Means {
 #[derive(Clone, Debug)]
 pub struct Case {
     pub columns: Vec<Column>,
+    /// The types that the table has given the columns since.
+    pub promoted: Option<Vec<Column>>,
     pub files: usize,
     /// Of each file.
     pub rows: usize,
@@ -66,6 +68,7 @@ pub struct Case {
     /// Bytes of a dictionary, above which a chunk goes on without it.
     pub dictionary_limit: usize,
     pub page_index: bool,
+    pub bloom_filters: bool,
     pub draw: Draw,
     pub pattern: Pattern,
     pub means: Means,
@@ -77,6 +80,7 @@ impl Case {
     pub fn of(columns: &[Column]) -> Case {
         Case {
             columns: columns.to_vec(),
+            promoted: None,
             files: 1,
             rows: 50,
             row_group: 20,
@@ -85,6 +89,7 @@ impl Case {
             version: WriterVersion::PARQUET_1_0,
             dictionary_limit: 1 << 20,
             page_index: true,
+            bloom_filters: false,
             draw: Draw {
                 distinct: 12,
                 nulls: 20,
@@ -96,14 +101,25 @@ impl Case {
     }
 
     /// The columns as they are written: the row number before them.
-    fn schema(&self) -> String {
-        format!("99 row: required long, {}", notation(&self.columns))
+    fn schema(columns: &[Column]) -> String {
+        format!("99 row: required long, {}", notation(columns))
     }
 
-    fn data(&self, schema: &[Field], rows: Value) -> Data {
+    /// A row as the table's schema shows it: a date that has become a timestamp is its midnight.
+    fn shown(&self, mut row: Value) -> Value {
+        for (i, to) in self.promoted.iter().flatten().enumerate() {
+            let (day, value) = (&self.columns[i].0.ends_with("date"), &mut row[i + 1]);
+            if let (true, "timestamp", Some(days)) = (day, to.0, value.as_i64()) {
+                *value = json!(days * 86_400_000_000);
+            }
+        }
+        row
+    }
+
+    fn data(&self, schema: &[Field], columns: &[Column], rows: Value) -> Data {
         let leaves: Vec<(Leaf, Option<Encoding>)> = schema[1..]
             .iter()
-            .zip(&self.columns)
+            .zip(columns)
             .flat_map(|(field, (_, encoding))| {
                 leaves(field, &[]).into_iter().map(|leaf| (leaf, *encoding))
             })
@@ -123,7 +139,9 @@ impl Case {
                     .set_data_page_row_count_limit(case.page_rows)
                     .set_write_batch_size(case.page_rows.min(3))
                     .set_dictionary_page_size_limit(case.dictionary_limit)
-                    .set_statistics_enabled(index);
+                    .set_statistics_enabled(index)
+                    .set_bloom_filter_enabled(case.bloom_filters)
+                    .set_bloom_filter_max_ndv(50);
                 for (leaf, encoding) in &leaves {
                     let path = ColumnPath::new(leaf.path.clone());
                     writer = writer.set_column_dictionary_enabled(path.clone(), encoding.is_none());
@@ -138,14 +156,23 @@ impl Case {
     /// Builds the table; gives it with the rows its current view has to show, row ids and all.
     pub fn build(&self) -> (TableBuilder, Vec<Value>) {
         let mut dice = Dice::new(self.seed);
-        let version = if self.means == Means::Vector { 3 } else { 2 };
-        let notation = self.schema();
-        let schema = fields(&notation);
+        let version = if self.means == Means::Vector || self.promoted.is_some() {
+            3
+        } else {
+            2
+        };
+        let notation = Case::schema(&self.columns);
+        let promoted = self.promoted.as_ref().unwrap_or(&self.columns);
         let mut t = TableBuilder::new(version, &notation);
         let (mut data, mut deletes, mut expected): (Vec<Entry>, Vec<Entry>, Vec<Value>) =
             (vec![], vec![], vec![]);
         let mut removed = vec![];
         for file in 0..self.files {
+            // Of the files, every second was written after the promotion.
+            let newer = file % 2 == 1;
+            let columns = if newer { promoted } else { &self.columns };
+            let notation = Case::schema(columns);
+            let schema = fields(&notation);
             let first = file * self.rows;
             let rows: Vec<Value> = (0..self.rows)
                 .map(|row| {
@@ -154,13 +181,15 @@ impl Case {
                     Value::Array(values)
                 })
                 .collect();
-            let entry = t.write(self.data(&schema, Value::Array(rows.clone())));
+            let file = self.data(&schema, columns, Value::Array(rows.clone()));
+            let entry = t.write(file.schema(&notation));
             let positions = self.pattern.positions(self.rows, self.row_group, &mut dice);
-            for (position, mut row) in rows.into_iter().enumerate() {
+            for (position, row) in rows.into_iter().enumerate() {
                 if positions.binary_search(&(position as u64)).is_ok() {
                     removed.push(json!([first + position]));
                     continue;
                 }
+                let mut row = if newer { row } else { self.shown(row) };
                 if version >= 3 {
                     row.as_array_mut()
                         .unwrap()
@@ -188,6 +217,9 @@ impl Case {
         }
         if !deletes.is_empty() {
             t.commit(Commit::of(deletes));
+        }
+        if let Some(promoted) = &self.promoted {
+            t.evolve(&Case::schema(promoted));
         }
         t.save();
         (t, expected)
@@ -223,11 +255,16 @@ impl Case {
         self.ranges_agree(&t, &bytes);
     }
 
-    /// Reads in random pieces, of a tree that has read nothing yet, agree with the whole; and the whole is the same.
+    /// Reads in random pieces, by a tree that has read nothing yet and keeps next to nothing, agree with the whole; and
+    /// the whole is the same.
     fn ranges_agree(&self, t: &TableBuilder, bytes: &[u8]) {
-        let again = Opened::tree(&t.root());
+        let forgetful = Options {
+            cache: 1 << 10,
+            ..Options::default()
+        };
+        let again = Opened::tree_with(&t.root(), &forgetful);
         let mut dice = Dice::new(self.seed + 1);
-        for _ in 0..20 {
+        for _ in 0..8 {
             let start = dice.below(bytes.len() as u64 + 10);
             let most = dice.below(bytes.len() as u64 + 10);
             let len = 1 + dice.below(1 + most);

@@ -118,6 +118,96 @@ pub const NESTED: &[Column] = &[
     ),
 ];
 
+/// Columns, and what the table has made of them since: wider, optional, with a leaf more.
+pub const PROMOTED: &[(Column, Column)] = &[
+    (("int", None), ("long", None)),
+    (
+        ("int", Some(Encoding::PLAIN)),
+        ("long", Some(Encoding::DELTA_BINARY_PACKED)),
+    ),
+    (
+        ("int", Some(Encoding::DELTA_BINARY_PACKED)),
+        ("long", Some(Encoding::PLAIN)),
+    ),
+    (
+        ("required int", Some(Encoding::BYTE_STREAM_SPLIT)),
+        ("long", None),
+    ),
+    (
+        ("required long", Some(Encoding::DELTA_BINARY_PACKED)),
+        ("long", Some(Encoding::BYTE_STREAM_SPLIT)),
+    ),
+    (("float", None), ("double", Some(Encoding::PLAIN))),
+    (
+        ("float", Some(Encoding::BYTE_STREAM_SPLIT)),
+        ("double", Some(Encoding::BYTE_STREAM_SPLIT)),
+    ),
+    (
+        ("decimal(7,2)", Some(Encoding::PLAIN)),
+        ("decimal(9,2)", None),
+    ),
+    (
+        ("decimal(9,2)", None),
+        ("decimal(18,2)", Some(Encoding::PLAIN)),
+    ),
+    (
+        ("decimal(9,2)", Some(Encoding::DELTA_BINARY_PACKED)),
+        ("decimal(38,2)", None),
+    ),
+    (
+        ("decimal(18,4)", Some(Encoding::PLAIN)),
+        ("decimal(20,4)", Some(Encoding::PLAIN)),
+    ),
+    (
+        ("required decimal(20,4)", Some(Encoding::PLAIN)),
+        ("decimal(38,4)", None),
+    ),
+    (
+        ("decimal(20,4)", Some(Encoding::DELTA_BYTE_ARRAY)),
+        ("decimal(30,4)", Some(Encoding::DELTA_BYTE_ARRAY)),
+    ),
+    (
+        ("date", None),
+        ("timestamp", Some(Encoding::DELTA_BINARY_PACKED)),
+    ),
+    (
+        ("date", Some(Encoding::DELTA_BINARY_PACKED)),
+        ("timestamp", Some(Encoding::PLAIN)),
+    ),
+    (
+        ("required string", Some(Encoding::DELTA_BYTE_ARRAY)),
+        ("string", Some(Encoding::PLAIN)),
+    ),
+    (("required string", None), ("string", None)),
+    (("required uuid", Some(Encoding::PLAIN)), ("uuid", None)),
+    (
+        ("list<0 int>", Some(Encoding::PLAIN)),
+        ("list<0 long>", None),
+    ),
+    (
+        ("required list<0 required int>", None),
+        ("list<0 long>", Some(Encoding::DELTA_BINARY_PACKED)),
+    ),
+    (
+        ("map<0 string, 0 float>", None),
+        ("map<0 string, 0 double>", Some(Encoding::PLAIN)),
+    ),
+    (
+        (
+            "required struct<0 a: required int, 0 b: required string>",
+            None,
+        ),
+        ("struct<0 a: long, 0 b: string>", Some(Encoding::PLAIN)),
+    ),
+    (
+        (
+            "list<0 list<0 required int>>",
+            Some(Encoding::DELTA_BINARY_PACKED),
+        ),
+        ("list<0 list<0 long>>", None),
+    ),
+];
+
 /// The notation of a schema of these columns, named `c0`, `c1`, …
 pub fn notation(columns: &[Column]) -> String {
     let mut next = 100;
@@ -197,9 +287,17 @@ pub fn value(field: &Field, dice: &mut Dice, draw: Draw) -> Value {
         Ty::List(element) => (0..dice.below(4))
             .map(|_| value(element, dice, draw))
             .collect(),
-        Ty::Map(key, item) => (0..dice.below(3))
-            .map(|_| json!([value(key, dice, draw), value(item, dice, draw)]))
-            .collect(),
+        Ty::Map(key, item) => {
+            // Readers want the keys of a map to differ.
+            let mut pairs: Vec<Value> = vec![];
+            for _ in 0..dice.below(3) {
+                let key = value(key, dice, draw);
+                if pairs.iter().all(|pair| pair[0] != key) {
+                    pairs.push(json!([key, value(item, dice, draw)]));
+                }
+            }
+            Value::Array(pairs)
+        }
         Ty::Primitive(name) => primitive(name, dice.below(draw.distinct)),
     }
 }
@@ -214,7 +312,7 @@ fn primitive(name: &str, k: u64) -> Value {
             .collect::<String>()
     };
     match name.split(['(', '[']).next().unwrap() {
-        "boolean" => json!(k % 3 == 0),
+        "boolean" => json!(k.is_multiple_of(3)),
         "int" => json!([i32::MIN, i32::MAX, noise as i32 % 1000, noise as i32][k.min(3) as usize]),
         "long" | "timestamp_ns" => {
             json!([i64::MIN, i64::MAX, noise as i64 % 1000, noise as i64][k.min(3) as usize])
@@ -239,7 +337,7 @@ fn primitive(name: &str, k: u64) -> Value {
             } else {
                 format!("{:01$}", noise % 99_999_999, precision)
             };
-            let sign = if k % 2 == 0 { "-" } else { "" };
+            let sign = if k.is_multiple_of(2) { "-" } else { "" };
             let sign = if digits.bytes().all(|d| d == b'0') {
                 ""
             } else {

@@ -1,7 +1,7 @@
 //! Properties of virtual Parquet files, over types, encodings, codecs, page versions, shapes and delete patterns.
 //!
 //! [`case`] is one table and everything that has to hold of it; [`matrix`] walks through the combinations in order,
-//! [`random`] draws them.
+//! [`random`] draws them; [`laziness`] counts what reading costs.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 #[path = "../builder/mod.rs"]
@@ -9,6 +9,7 @@ mod builder;
 
 mod case;
 mod columns;
+mod laziness;
 mod matrix;
 mod random;
 mod statistics;

@@ -5,7 +5,7 @@ use parquet::file::properties::WriterVersion;
 
 use crate::builder::open::Served;
 use crate::case::{Case, Means, Pattern};
-use crate::columns::{Draw, FLAT, NESTED};
+use crate::columns::{Column, Draw, FLAT, NESTED, PROMOTED};
 use crate::statistics;
 
 const VERSIONS: [WriterVersion; 2] = [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0];
@@ -185,6 +185,81 @@ fn a_page_of_one_row_and_a_page_of_all() {
             }
             .check();
         }
+    }
+}
+
+#[test]
+fn promoted_columns_alone_and_beside_files_of_the_new_type() {
+    let (old, new): (Vec<Column>, Vec<Column>) = PROMOTED.iter().copied().unzip();
+    for version in VERSIONS {
+        for pattern in PATTERNS {
+            for (files, means) in [
+                (1, Means::Positions),
+                (2, Means::Vector),
+                (3, Means::Equality),
+            ] {
+                let case = Case {
+                    version,
+                    pattern,
+                    files,
+                    means,
+                    ..Case::of(&old)
+                };
+                Case {
+                    promoted: Some(new.clone()),
+                    ..case
+                }
+                .check();
+            }
+        }
+    }
+}
+
+#[test]
+fn promoted_columns_of_nulls_of_no_null_and_of_many_values() {
+    let (old, new): (Vec<Column>, Vec<Column>) = PROMOTED.iter().copied().unzip();
+    for (distinct, nulls) in [(5, 100), (5, 0), (1, 0), (1000, 30)] {
+        for dictionary_limit in [60, 1 << 20] {
+            let draw = Draw { distinct, nulls };
+            let case = Case {
+                draw,
+                dictionary_limit,
+                files: 2,
+                pattern: Pattern::Random(40),
+                ..Case::of(&old)
+            };
+            Case {
+                promoted: Some(new.clone()),
+                ..case
+            }
+            .check();
+        }
+    }
+}
+
+#[test]
+fn bloom_filters_never_deny_a_value() {
+    let (old, new): (Vec<Column>, Vec<Column>) = PROMOTED.iter().copied().unzip();
+    for pattern in [Pattern::None, Pattern::First, Pattern::Random(50)] {
+        for columns in [FLAT, NESTED] {
+            Case {
+                bloom_filters: true,
+                pattern,
+                ..Case::of(columns)
+            }
+            .check();
+        }
+        let case = Case {
+            bloom_filters: true,
+            pattern,
+            files: 2,
+            ..Case::of(&old)
+        };
+        Case {
+            promoted: Some(new.clone()),
+            ..case
+        }
+        .check();
     }
 }
 

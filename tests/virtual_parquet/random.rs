@@ -6,11 +6,18 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 
 use crate::case::{Case, Means, Pattern};
-use crate::columns::{Column, Draw, FLAT, NESTED};
+use crate::columns::{Column, Draw, FLAT, NESTED, PROMOTED};
 
-fn columns() -> impl Strategy<Value = Vec<Column>> {
+/// Columns, and what has become of them since.
+fn columns() -> impl Strategy<Value = (Vec<Column>, Option<Vec<Column>>)> {
     let all: Vec<Column> = FLAT.iter().chain(NESTED).copied().collect();
-    subsequence(all, 1..6)
+    prop_oneof![
+        3 => subsequence(all, 1..6).prop_map(|columns| (columns, None)),
+        1 => subsequence(PROMOTED.to_vec(), 1..6).prop_map(|columns| {
+            let (old, new) = columns.into_iter().unzip();
+            (old, Some(new))
+        }),
+    ]
 }
 
 fn pattern() -> impl Strategy<Value = Pattern> {
@@ -40,6 +47,7 @@ fn cases() -> impl Strategy<Value = Case> {
         0..101u64,
         prop_oneof![Just(1usize << 20), 1..500usize],
         any::<bool>(),
+        any::<bool>(),
     );
     (
         columns(),
@@ -53,7 +61,7 @@ fn cases() -> impl Strategy<Value = Case> {
     )
         .prop_map(
             |(
-                columns,
+                (columns, promoted),
                 (files, rows, row_group, page_rows),
                 values,
                 pattern,
@@ -62,10 +70,11 @@ fn cases() -> impl Strategy<Value = Case> {
                 version,
                 seed,
             )| {
-                let (distinct, nulls, dictionary_limit, page_index) = values;
+                let (distinct, nulls, dictionary_limit, page_index, bloom_filters) = values;
                 let draw = Draw { distinct, nulls };
                 Case {
                     columns,
+                    promoted,
                     files,
                     rows,
                     row_group,
@@ -74,6 +83,7 @@ fn cases() -> impl Strategy<Value = Case> {
                     version,
                     dictionary_limit,
                     page_index,
+                    bloom_filters,
                     draw,
                     pattern,
                     means,
@@ -84,7 +94,7 @@ fn cases() -> impl Strategy<Value = Case> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_combination_reads_right(case in cases()) {

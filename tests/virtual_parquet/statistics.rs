@@ -4,9 +4,12 @@ use std::cmp::Ordering;
 
 use bytes::Bytes;
 use parquet::basic::{ConvertedType, LogicalType, Type};
+use parquet::bloom_filter::Sbbf;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, DataType, FixedLenByteArray};
+use parquet::file::properties::ReaderProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::serialized_reader::ReadOptionsBuilder;
 use parquet::file::statistics::{Statistics, ValueStatistics};
 use parquet::schema::types::ColumnDescriptor;
 
@@ -14,7 +17,14 @@ use crate::case::Case;
 
 /// Checks every chunk of every row group.
 pub fn check(bytes: &[u8], case: &Case) {
-    let reader = SerializedFileReader::new(Bytes::copy_from_slice(bytes)).unwrap();
+    let properties = ReaderProperties::builder()
+        .set_read_bloom_filter(true)
+        .build();
+    let options = ReadOptionsBuilder::new()
+        .with_reader_properties(properties)
+        .build();
+    let reader =
+        SerializedFileReader::new_with_options(Bytes::copy_from_slice(bytes), options).unwrap();
     let mut above = 4;
     for (at, group) in reader.metadata().row_groups().iter().enumerate() {
         assert!(group.num_rows() > 0, "an empty row group\n{case:?}");
@@ -35,6 +45,7 @@ pub fn check(bytes: &[u8], case: &Case) {
             let stored = Stored::read(
                 pages.get_column_reader(column).unwrap(),
                 chunk.column_descr(),
+                pages.get_column_bloom_filter(column),
             );
             let place = format!(
                 "row group {at}, {}: {:?}\n{case:?}",
@@ -74,15 +85,22 @@ struct Verdict {
 }
 
 impl Stored {
-    fn read(reader: ColumnReader, column: &ColumnDescriptor) -> Stored {
+    fn read(reader: ColumnReader, column: &ColumnDescriptor, filter: Option<&Sbbf>) -> Stored {
         let signed = is_signed_bytes(column);
         match reader {
-            ColumnReader::BoolColumnReader(r) => stored(r, column, bool::cmp, |_| false, true),
-            ColumnReader::Int32ColumnReader(r) => stored(r, column, i32::cmp, |_| false, true),
-            ColumnReader::Int64ColumnReader(r) => stored(r, column, i64::cmp, |_| false, true),
+            ColumnReader::BoolColumnReader(r) => {
+                stored(r, column, filter, bool::cmp, |_| false, true)
+            }
+            ColumnReader::Int32ColumnReader(r) => {
+                stored(r, column, filter, i32::cmp, |_| false, true)
+            }
+            ColumnReader::Int64ColumnReader(r) => {
+                stored(r, column, filter, i64::cmp, |_| false, true)
+            }
             ColumnReader::FloatColumnReader(r) => stored(
                 r,
                 column,
+                filter,
                 |a: &f32, b: &f32| a.partial_cmp(b).unwrap(),
                 |v| v.is_nan(),
                 true,
@@ -90,6 +108,7 @@ impl Stored {
             ColumnReader::DoubleColumnReader(r) => stored(
                 r,
                 column,
+                filter,
                 |a: &f64, b: &f64| a.partial_cmp(b).unwrap(),
                 |v| v.is_nan(),
                 true,
@@ -97,6 +116,7 @@ impl Stored {
             ColumnReader::ByteArrayColumnReader(r) => stored(
                 r,
                 column,
+                filter,
                 |a: &ByteArray, b: &ByteArray| a.data().cmp(b.data()),
                 |_| false,
                 false,
@@ -112,7 +132,7 @@ impl Stored {
                     };
                     key(a).cmp(&key(b))
                 };
-                stored(r, column, order, |_| false, false)
+                stored(r, column, filter, order, |_| false, false)
             }
             ColumnReader::Int96ColumnReader(_) => panic!("a served file holds no INT96"),
         }
@@ -124,11 +144,16 @@ impl Stored {
         }
         let verdict = (self.judge)(statistics);
         if verdict.present {
-            assert!(verdict.bounds, "a value outside {verdict:?} of {place}");
+            assert!(
+                verdict.bounds,
+                "values from {}, outside the bounds of {place}",
+                verdict.extremes
+            );
             let has_to_be_exact = !verdict.byte_array || verdict.flagged_exact;
             assert!(
                 verdict.exact || !has_to_be_exact,
-                "bounds that are no extremes, {verdict:?} of {place}"
+                "values from {}, not the bounds of {place}",
+                verdict.extremes
             );
         }
     }
@@ -144,6 +169,7 @@ fn is_signed_bytes(column: &ColumnDescriptor) -> bool {
 fn stored<T: DataType>(
     mut reader: ColumnReaderImpl<T>,
     column: &ColumnDescriptor,
+    filter: Option<&Sbbf>,
     order: impl Fn(&T::T, &T::T) -> Ordering + 'static,
     left_out: impl Fn(&T::T) -> bool,
     fixed: bool,
@@ -167,6 +193,17 @@ where
     } else {
         values.len()
     };
+    if let Some(filter) = filter {
+        let denied: Vec<_> = values
+            .iter()
+            .filter(|value| !filter.check(*value))
+            .collect();
+        assert!(
+            denied.is_empty(),
+            "{denied:?} are not in the bloom filter of {}",
+            column.path()
+        );
+    }
     let nulls = (levels - values.len()) as u64;
     values.retain(|v| !left_out(v));
     let byte_array = !fixed && column.physical_type() == Type::BYTE_ARRAY;

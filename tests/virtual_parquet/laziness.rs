@@ -1,0 +1,197 @@
+//! What a read costs, in exact counts, and that it gives the same from everywhere.
+
+use std::fs;
+use std::path::Path;
+
+use bytes::Bytes;
+use parquet::file::metadata::ParquetMetaDataReader;
+
+use crate::builder::open::Opened;
+use crate::case::{Case, Means, Pattern};
+use crate::columns::{Dice, FLAT, NESTED};
+
+const WHOLE: &str = "current/t.parquet";
+
+/// Flat columns, save those whose chunks are made with the footer: required ones of fixed-length byte arrays.
+fn lazy() -> Case {
+    Case {
+        rows: 60,
+        row_group: 20,
+        pattern: Pattern::EverySecond,
+        ..Case::of(FLAT)
+    }
+}
+
+#[test]
+fn reading_one_column_transcodes_its_chunks_and_no_other() {
+    for means in [Means::Positions, Means::Vector] {
+        let (t, _) = Case { means, ..lazy() }.build();
+        let bytes = Opened::tree(&t.root()).read(WHOLE).unwrap();
+        let footer = ParquetMetaDataReader::new()
+            .parse_and_finish(&Bytes::from(bytes.clone()))
+            .unwrap();
+        for column in [1, 7, 30, 44] {
+            let opened = Opened::tree(&t.root());
+            let tail = bytes.len() - 8;
+            let len = u32::from_le_bytes(bytes[tail..tail + 4].try_into().unwrap()) as usize;
+            opened
+                .read_range(WHOLE, (tail - len) as u64, len + 8)
+                .unwrap();
+            assert_eq!(opened.stats()["chunks_transcoded"], 0, "by the footer");
+            for group in footer.row_groups() {
+                let (start, len) = group.column(column).byte_range();
+                opened.read_range(WHOLE, start, len as usize).unwrap();
+            }
+            let path = footer.row_group(0).column(column).column_path();
+            assert_eq!(
+                opened.stats()["chunks_transcoded"],
+                3,
+                "three row groups of {path}"
+            );
+        }
+    }
+}
+
+/// Columns of `FLAT` that are transcoded in any case: fixed-length bytes in BYTE_STREAM_SPLIT or DELTA_BYTE_ARRAY, which
+/// some readers lack.
+const RARELY_READ: u64 = 4;
+
+#[test]
+fn a_file_without_deletes_is_served_without_transcoding_what_all_readers_read() {
+    for (columns, transcoded) in [(FLAT, 3 * RARELY_READ), (NESTED, 0)] {
+        let (t, expected) = Case {
+            pattern: Pattern::None,
+            ..Case::of(columns)
+        }
+        .build();
+        let opened = Opened::tree(&t.root());
+        assert_eq!(opened.table(WHOLE).unwrap().rows.len(), expected.len());
+        let stats = opened.stats();
+        assert_eq!(stats["chunks_transcoded"], transcoded, "{stats:?}");
+        assert_eq!(stats["pages_decoded"] == 0, transcoded == 0, "{stats:?}");
+    }
+}
+
+/// Readers look for a footer in the last 64 KiB of a file, or less.
+#[test]
+fn reading_the_last_64_kib_of_a_small_file_transcodes_nothing() {
+    let (t, _) = Case::of(FLAT).build();
+    let opened = Opened::tree(&t.root());
+    let len = opened.size(WHOLE).unwrap();
+    let tail = len.min(64 << 10);
+    opened.read_range(WHOLE, len - tail, tail as usize).unwrap();
+    assert_eq!(opened.stats()["chunks_transcoded"], 0);
+}
+
+#[test]
+fn bloom_filters_of_untouched_chunks_are_served() {
+    let (t, _) = Case {
+        bloom_filters: true,
+        pattern: Pattern::None,
+        ..Case::of(FLAT)
+    }
+    .build();
+    let bytes = Opened::tree(&t.root()).read(WHOLE).unwrap();
+    let footer = ParquetMetaDataReader::new()
+        .parse_and_finish(&Bytes::from(bytes))
+        .unwrap();
+    let chunks = footer.row_groups().iter().flat_map(|group| group.columns());
+    assert!(
+        chunks
+            .filter(|chunk| chunk.column_path().string() == "c6")
+            .all(|c| c.bloom_filter_offset().is_some())
+    );
+}
+
+#[test]
+fn row_groups_without_deletes_are_served_without_transcoding_what_all_readers_read() {
+    // One of three row groups is hit.
+    let case = Case {
+        rows: 60,
+        row_group: 20,
+        pattern: Pattern::First,
+        ..Case::of(FLAT)
+    };
+    let (t, _) = case.build();
+    let opened = Opened::tree(&t.root());
+    opened.read(WHOLE).unwrap();
+    let transcoded = FLAT.len() as u64 + 1 + 2 * RARELY_READ;
+    assert_eq!(opened.stats()["chunks_transcoded"], transcoded);
+}
+
+#[test]
+fn a_table_that_was_copied_elsewhere_is_the_same_file() {
+    let (t, _) = Case {
+        files: 2,
+        means: Means::Vector,
+        ..Case::of(NESTED)
+    }
+    .build();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let copied = elsewhere.path().join("t");
+    copy(&t.root(), &copied);
+    let (here, there) = (
+        Opened::tree(&t.root()).read(WHOLE),
+        Opened::tree(&copied).read(WHOLE),
+    );
+    assert!(here.unwrap() == there.unwrap());
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+#[test]
+fn many_readers_at_once_read_the_same() {
+    let (t, _) = Case {
+        files: 2,
+        means: Means::Equality,
+        ..Case::of(NESTED)
+    }
+    .build();
+    let bytes = Opened::tree(&t.root()).read(WHOLE).unwrap();
+    let opened = Opened::tree(&t.root());
+    std::thread::scope(|scope| {
+        for seed in 0..6 {
+            let (opened, bytes) = (&opened, &bytes);
+            scope.spawn(move || {
+                let mut dice = Dice::new(seed);
+                for _ in 0..30 {
+                    let start = dice.below(bytes.len() as u64) as usize;
+                    let len = (1 + dice.below(20_000) as usize).min(bytes.len() - start);
+                    let read = opened.read_range(WHOLE, start as u64, len).unwrap();
+                    assert!(read == bytes[start..start + len], "{len} bytes at {start}");
+                }
+            });
+        }
+    });
+}
+
+/// Row groups and pages of a real size, where headers and lengths take more bytes than in a small file.
+#[test]
+fn large_pages_and_many_rows() {
+    let columns = [FLAT[2], FLAT[8], FLAT[31], FLAT[32], FLAT[34], FLAT[36]];
+    for (page_rows, pattern) in [(20_000, Pattern::Random(1)), (700, Pattern::Random(50))] {
+        let draw = crate::columns::Draw {
+            distinct: 30_000,
+            nulls: 10,
+        };
+        let case = Case {
+            rows: 20_000,
+            row_group: 15_000,
+            page_rows,
+            pattern,
+            draw,
+            ..Case::of(&columns)
+        };
+        case.check();
+    }
+}
