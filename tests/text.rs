@@ -42,7 +42,7 @@ fn numbered(rows: usize) -> (TableBuilder, String) {
     let row = |i: usize| {
         json!([
             i,
-            if i % 3 == 0 {
+            if i.is_multiple_of(3) {
                 Value::Null
             } else {
                 json!(format!("n{i}"))
@@ -59,7 +59,7 @@ fn numbered(rows: usize) -> (TableBuilder, String) {
     table.save();
     let mut csv = "id,name,half\n".to_owned();
     for i in 0..rows {
-        let name = if i % 3 == 0 {
+        let name = if i.is_multiple_of(3) {
             String::new()
         } else {
             format!("n{i}")

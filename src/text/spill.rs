@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(&bytes, b"rst");
         let second = spill.put(&vec![7; SEGMENT_BYTES as usize]).unwrap();
         assert!(first.is_kept());
-        let third = spill.put(&vec![8; 11]).unwrap();
+        let third = spill.put(&[8; 11]).unwrap();
         assert!(!first.is_kept() && !first.read(0, &mut bytes));
         assert!(!second.is_kept() && third.read(0, &mut bytes));
         assert!(spill.put(&vec![0; SEGMENT_BYTES as usize + 11]).is_none());
