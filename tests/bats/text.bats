@@ -52,10 +52,13 @@ dd if="$F" bs=1000 status=none | tail -c 100
 COMMANDS
 }
 
-# Runs a command on a file, and gives what identifies its output.
+# Runs a command on a file, and gives what identifies its output; the output itself where it failed.
 outcome() { # command file directory
     mkdir -p "$3"
-    F=$2 T=$3 TOOLS=$ROOT/tests/readers/text_tools.py bash -o pipefail -c "$1" 2>&1 | md5sum
+    local status=0
+    F=$2 T=$3 TOOLS=$ROOT/tests/readers/text_tools.py bash -c "$1" > "$3/output" 2>&1 || status=$?
+    ((status == 0)) || cat "$3/output"
+    md5sum < "$3/output"
 }
 
 # Each command in a fresh mount: the first time by two at once, then again.
@@ -65,6 +68,7 @@ check_commands() { # rows options...
     local reference=$BATS_FILE_TMPDIR/reference-$rows/t.csv file=$MNT/current/t.csv scratch=$BATS_TEST_TMPDIR
     while IFS= read -r command; do
         expected=$(outcome "$command" "$reference" "$scratch/0")
+        [[ $expected != *$'\n'* ]] || { echo "$command: $expected"; failed=1; }
         "$BERGFS" mount "$@" "$BATS_FILE_TMPDIR/$rows/db/t" "$MNT"
         outcome "$command" "$file" "$scratch/1" > "$scratch/second" &
         first=$(outcome "$command" "$file" "$scratch/2")
