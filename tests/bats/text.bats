@@ -97,6 +97,10 @@ check_commands() { # rows options...
     check_commands "$ROWS" --text-limit 1M
 }
 
+@test "what DuckDB, pandas, Polars and Python read back are the rows of the Parquet file" {
+    "$PYTHON" "$ROOT/tests/readers/text_roundtrip.py"
+}
+
 @test "jq reads JSON lines" {
     local rows
     for rows in 100 "$ROWS"; do
