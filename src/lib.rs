@@ -10,6 +10,9 @@
 //!
 //! A module imports only from its left, and from [`storage`] and [`cache`].
 
+// The documentation is for those who work on the code: private items are in it.
+#![allow(rustdoc::private_intra_doc_links)]
+
 pub mod cache;
 pub mod catalog;
 pub mod cli;

@@ -21,7 +21,7 @@ mod parquet_reader;
 pub mod position_deletes;
 pub mod projection;
 #[cfg(test)]
-pub mod test_table;
+pub(crate) mod test_table;
 
 /// Why the rows of a data file cannot be told.
 #[derive(Debug, thiserror::Error)]
