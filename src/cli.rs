@@ -10,6 +10,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 
 use crate::storage::PathMapping;
+use crate::text::CsvNull;
 use crate::tree::Lineage;
 
 mod background;
@@ -61,6 +62,23 @@ struct MountArgs {
     /// Show the columns `_file`, `_pos`, `_spec_id` and `_partition` too
     #[arg(long)]
     metadata_columns: bool,
+
+    /// What a null is in CSV [default: nothing, where an empty string is `""`]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true
+    )]
+    csv_null: CsvNull,
+
+    /// Do not list CSV and JSON lines that are estimated longer than this before somebody has asked for their size
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size)]
+    text_limit: usize,
+
+    /// Show no CSV and no JSON lines
+    #[arg(long)]
+    no_text: bool,
 
     /// Read files that the table records under OLD from the local directory NEW (may be repeated)
     #[arg(long, value_name = "OLD=NEW")]

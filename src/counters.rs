@@ -66,6 +66,10 @@ counters! {
     pages_decoded,
     /// Virtual footers made.
     footers_made,
+    /// Pieces of text rendered (a piece rendered again counts again).
+    text_pieces_rendered,
+    /// Texts sized.
+    texts_sized,
     /// Look-ups in the memory cache that found their entry.
     cache_hits,
     /// Look-ups that did not.

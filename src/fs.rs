@@ -7,7 +7,11 @@
 //! - no pages of Parquet files: readahead past the end of a column chunk would fetch the next column. They open with
 //!   `FOPEN_DIRECT_IO` and the mount asks for `FUSE_DIRECT_IO_ALLOW_MMAP`; a kernel before 6.6 has no mmap on such
 //!   files, and there they open through the page cache;
-//! - no pages of files that differ from one opening to the next; the pages of the others for ever.
+//! - no pages of files that differ from one opening to the next; the pages of the others for ever;
+//! - no size of a text that has not been sized: [`Filesystem::lookup`] answers with a lifetime of nothing, and whoever
+//!   asks for the size waits for it ([`waiting`]). The kernel would ask for attributes before it opens a file if it
+//!   checked permissions (`default_permissions`), so that `head` would wait too; there is nothing to check: everybody
+//!   may read every file, and nobody may write or execute one.
 //!
 //! The session's one thread only hands requests to the workers, so a slow read holds up nobody. A panic in a worker
 //! answers `EIO` and is noted; it never ends the session.
@@ -25,17 +29,19 @@ use fuser::{
     ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
-use crate::tree::{Attributes, Caching, ErrorKind, Kind, Node, OpenFile, Tree, TreeError};
+use crate::tree::{Attributes, Caching, ErrorKind, Kind, Node, OpenFile, Sizing, Tree, TreeError};
 
 mod handles;
 mod inodes;
 mod mount;
+mod waiting;
 mod workers;
 
 pub use mount::{Event, Mount, MountOptions, MountTable, MountedAt, resolve, unmount};
 
 use handles::{Handles, Listing};
 use inodes::Inodes;
+use waiting::Waiting;
 use workers::Workers;
 
 /// Bytes of one read the kernel sends at most, and more than any it sends.
@@ -54,7 +60,8 @@ pub struct Owner {
 /// The filesystem, as `fuser` serves it.
 pub(crate) struct BergFs {
     shared: Arc<Shared>,
-    workers: Workers,
+    workers: Arc<Workers>,
+    waiting: Arc<Waiting>,
     /// Told when the kernel has ended the session.
     ended: Sender<mount::Event>,
 }
@@ -82,7 +89,8 @@ impl BergFs {
                 listings: Handles::default(),
                 direct_mmap: false,
             }),
-            workers: Workers::new(),
+            workers: Arc::new(Workers::new()),
+            waiting: Arc::default(),
             ended,
         }
     }
@@ -95,20 +103,50 @@ impl BergFs {
         answer: impl FnOnce(Result<T, Errno>) + Send + 'static,
     ) {
         let shared = Arc::clone(&self.shared);
-        self.workers.run(Box::new(move || {
-            let outcome = catch_unwind(AssertUnwindSafe(|| work(&shared)));
-            answer(outcome.unwrap_or_else(|panic| {
-                let text = panic.downcast_ref::<&str>().copied();
-                let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-                let reason = format!("bug: {what} panicked: {}", text.unwrap_or("no message"));
-                shared.tree.faults().record("/", &reason);
-                Err(Errno::EIO)
-            }));
-        }));
+        self.workers
+            .run(Box::new(move || answer(shared.guarded(what, work))));
+    }
+
+    /// Like [`BergFs::hand_off`], for work that may have to wait for a sizing: no worker waits with it. `thread` is the
+    /// one that asks.
+    fn hand_off_sized<T: 'static>(
+        &self,
+        what: &'static str,
+        thread: u32,
+        awaited: impl FnOnce(&Shared) -> Result<Option<Arc<Sizing>>, Errno> + Send + 'static,
+        work: impl FnOnce(&Shared, Option<&Sizing>) -> Result<T, Errno> + Send + 'static,
+        answer: impl FnOnce(Result<T, Errno>) + Send + 'static,
+    ) {
+        let (shared, waiting) = (Arc::clone(&self.shared), Arc::clone(&self.waiting));
+        let workers = Arc::clone(&self.workers);
+        self.hand_off(what, awaited, move |outcome| match outcome {
+            Ok(None) => answer(shared.guarded(what, |shared| work(shared, None))),
+            Ok(Some(sizing)) => waiting.park(Arc::clone(&sizing), thread, move |ended| {
+                let work = move |shared: &Shared| ended.and_then(|()| work(shared, Some(&sizing)));
+                workers.run(Box::new(move || answer(shared.guarded(what, work))));
+            }),
+            Err(errno) => answer(Err(errno)),
+        });
     }
 }
 
 impl Shared {
+    /// Does work inside the panic boundary.
+    fn guarded<T>(
+        &self,
+        what: &str,
+        work: impl FnOnce(&Shared) -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
+        let outcome = catch_unwind(AssertUnwindSafe(|| work(self)));
+        outcome.unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<&str>().copied();
+            let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+            let reason = format!("bug: {what} panicked: {}", text.unwrap_or("no message"));
+            self.tree.faults().record("/", &reason);
+            Err(Errno::EIO)
+        })
+    }
+
     fn node(&self, ino: INodeNo) -> Result<Node, Errno> {
         self.inodes.node(ino.0).ok_or(Errno::ESTALE)
     }
@@ -118,7 +156,7 @@ impl Shared {
         // Every name in the tree is UTF-8.
         let name = name.to_str().ok_or(Errno::ENOENT)?;
         let node = self.tree.lookup(&directory, name).map_err(errno)?;
-        let attributes = self.tree.attributes(&node).map_err(errno)?;
+        let attributes = self.tree.named_attributes(&node).map_err(errno)?;
         let ino = self.inodes.remember(parent.0, name, node);
         Ok((attributes, self.file_attr(ino, &attributes)))
     }
@@ -224,12 +262,16 @@ impl Filesystem for BergFs {
         self.shared.inodes.forget(ino.0, nlookup);
     }
 
-    fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        let work = move |shared: &Shared| {
-            let attributes = shared.tree.attributes(&shared.node(ino)?).map_err(errno)?;
+    fn getattr(&self, request: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        let awaited = move |shared: &Shared| shared.tree.sizing(&shared.node(ino)?).map_err(errno);
+        let work = move |shared: &Shared, sizing: Option<&Sizing>| {
+            let node = shared.node(ino)?;
+            shared.tree.check_sizing(&node, sizing).map_err(errno)?;
+            let attributes = shared.tree.attributes(&node).map_err(errno)?;
             Ok((attributes.lifetime, shared.file_attr(ino.0, &attributes)))
         };
-        self.hand_off("getattr", work, |outcome| match outcome {
+        let thread = request.pid();
+        self.hand_off_sized("getattr", thread, awaited, work, |outcome| match outcome {
             Ok((lifetime, attr)) => reply.attr(&lifetime, &attr),
             Err(errno) => reply.error(errno),
         });
@@ -260,7 +302,7 @@ impl Filesystem for BergFs {
 
     fn read(
         &self,
-        _: &Request,
+        request: &Request,
         _: INodeNo,
         fh: FileHandle,
         offset: u64,
@@ -269,8 +311,16 @@ impl Filesystem for BergFs {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let work = move |shared: &Shared| {
+        let awaited = move |shared: &Shared| {
             let file = shared.files.get(fh.0).ok_or(Errno::EBADF)?;
+            Ok(shared.tree.awaited(&file, offset))
+        };
+        let work = move |shared: &Shared, sizing: Option<&Sizing>| {
+            let file = shared.files.get(fh.0).ok_or(Errno::EBADF)?;
+            shared
+                .tree
+                .check_sizing(file.node(), sizing)
+                .map_err(errno)?;
             let size = usize::try_from(size.min(MAX_READ)).map_err(|_| Errno::EINVAL)?;
             let mut buffer = vec![0; size];
             let len = shared
@@ -280,7 +330,8 @@ impl Filesystem for BergFs {
             buffer.truncate(len);
             Ok(buffer)
         };
-        self.hand_off("read", work, |outcome| match outcome {
+        let thread = request.pid();
+        self.hand_off_sized("read", thread, awaited, work, |outcome| match outcome {
             Ok(bytes) => reply.data(&bytes),
             Err(errno) => reply.error(errno),
         });
@@ -372,10 +423,16 @@ impl Filesystem for BergFs {
         });
     }
 
-    fn access(&self, _: &Request, _: INodeNo, mask: AccessFlags, reply: ReplyEmpty) {
-        // The kernel checks modes itself (`default_permissions`); this is for one that does not.
+    fn access(&self, _: &Request, ino: INodeNo, mask: AccessFlags, reply: ReplyEmpty) {
+        let node = self.shared.node(ino);
+        let is_file = || {
+            node.as_ref()
+                .is_ok_and(|node| self.shared.tree.kind(node) == Kind::File)
+        };
         if mask.contains(AccessFlags::W_OK) {
             reply.error(Errno::EROFS)
+        } else if mask.contains(AccessFlags::X_OK) && is_file() {
+            reply.error(Errno::EACCES)
         } else {
             reply.ok()
         }

@@ -1,7 +1,7 @@
 //! bergfs mounts Apache Iceberg tables as a read-only filesystem.
 //!
 //! ```text
-//! catalog ──► iceberg ──► scan ──► rows ──► parquet ──► tree ──► fs (FUSE)
+//! catalog ──► iceberg ──► scan ──► rows ──► parquet ──► text ──► tree ──► fs (FUSE)
 //!  where        what the     which      which     layouts and    names    kernel
 //!  tables are   metadata     files and  rows of   their          to       adapter
 //!               says         deletes    a file    segments       layouts
@@ -25,4 +25,5 @@ pub mod parquet;
 pub mod rows;
 pub mod scan;
 pub mod storage;
+pub mod text;
 pub mod tree;

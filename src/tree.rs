@@ -8,7 +8,7 @@
 //!     tags/<name>     -> ../snapshots/<id>
 //!     at/<time>       -> ../snapshots/<id>
 //!     snapshots/<id>[@schema-<n>]/               a view
-//!         parts/<data file>.parquet  <table>.parquet  schema.json  snapshot.json
+//!         parts/<data file>.parquet  <table>.parquet  <table>.csv  <table>.jsonl  schema.json  snapshot.json
 //!     metadata/table.json
 //! ```
 //!
@@ -28,6 +28,7 @@ use lru::LruCache;
 use crate::cache::Cache;
 use crate::catalog::{Catalog, Listing, TableIdent};
 use crate::iceberg::metadata::RefKind;
+use crate::text::{Engine, Format};
 
 mod faults;
 mod links;
@@ -37,12 +38,14 @@ mod names;
 mod node;
 mod open;
 mod table;
+mod text;
 mod times;
 mod view;
 
 #[cfg(test)]
 mod tests;
 
+pub use crate::text::Sizing;
 pub use faults::{ErrorKind, Faults, TreeError};
 pub use load::{Lineage, TreeOptions};
 pub use node::{DaemonNode, Node, TableNode, ViewId, ViewNode};
@@ -137,12 +140,18 @@ impl Tree {
             None => Node::Namespace(Arc::from([])),
         };
         let counters = Arc::clone(&options.storage.counters);
+        let text = Engine::new(
+            options.text.clone(),
+            Arc::clone(&cache),
+            Arc::clone(&counters),
+        );
         Tree {
             source: Source {
                 catalog,
                 cache,
                 counters,
                 options,
+                text: Arc::new(text),
             },
             faults: Faults::default(),
             listings: Mutex::new(LruCache::new(MAX_LISTINGS)),
@@ -184,9 +193,27 @@ impl Tree {
         )
     }
 
-    /// A node's attributes. For a Parquet file this reads its footers.
+    /// A node's attributes. For a Parquet file this reads its footers; for a text it waits for its sizing.
     pub fn attributes(&self, node: &Node) -> Result<Attributes> {
-        self.noted(|| self.path(node), self.describe(node))
+        self.noted(|| self.path(node), self.describe(node, true))
+    }
+
+    /// A node's attributes as they are for somebody who asks for its name only. A text that has not been sized has no
+    /// size, and a lifetime of nothing: whoever wants the size has to ask for it.
+    pub fn named_attributes(&self, node: &Node) -> Result<Attributes> {
+        self.noted(|| self.path(node), self.describe(node, false))
+    }
+
+    /// What kind of thing a node is.
+    pub fn kind(&self, node: &Node) -> Kind {
+        match node {
+            Node::Namespace(_) | Node::Daemon(DaemonNode::Directory) => Kind::Directory,
+            Node::Daemon(_) | Node::Table(_, TableNode::TableJson) => Kind::File,
+            Node::Table(_, TableNode::View(_, ViewNode::Root | ViewNode::Parts)) => Kind::Directory,
+            Node::Table(_, TableNode::View(..)) => Kind::File,
+            Node::Table(_, place) if place.changes() => Kind::Link,
+            Node::Table(..) => Kind::Directory,
+        }
     }
 
     /// What a directory holds, without `.` and `..`.
@@ -207,6 +234,9 @@ impl Tree {
             Node::Table(_, TableNode::Branch(name) | TableNode::Tag(name)) => &**name,
             Node::Table(ident, TableNode::View(_, ViewNode::Whole)) => {
                 return names::is_cut(&ident.name, ".parquet").then(|| ident.name.clone());
+            }
+            Node::Table(ident, TableNode::View(_, ViewNode::Text(format))) => {
+                return names::is_cut(&ident.name, format.suffix()).then(|| ident.name.clone());
             }
             Node::Table(ident, TableNode::View(id, ViewNode::Part(name))) => {
                 return self.view(ident, *id).ok()?.parts().ok()?.cut_name(name);
@@ -266,7 +296,7 @@ impl Tree {
         Ok(view)
     }
 
-    fn describe(&self, node: &Node) -> Result<Attributes> {
+    fn describe(&self, node: &Node, sized: bool) -> Result<Attributes> {
         let directory = |modified, lifetime| Attributes {
             kind: Kind::Directory,
             size: 0,
@@ -301,6 +331,12 @@ impl Tree {
                     ViewNode::Parts => directory(modified, FOR_EVER),
                     ViewNode::Part(name) => file(view.part_len(name)?, modified, FOR_EVER),
                     ViewNode::Whole => file(view.whole_len()?, modified, FOR_EVER),
+                    place if !sized && text::is_unsized(&view, place) => {
+                        file(0, modified, Duration::ZERO)
+                    }
+                    ViewNode::Text(format) => {
+                        file(self.text_len(&view, *format)?, modified, FOR_EVER)
+                    }
                     ViewNode::SchemaJson => {
                         file(length(view.schema_json().len()), modified, FOR_EVER)
                     }
@@ -439,6 +475,11 @@ impl Tree {
                         self.faults.record(&path, &reason);
                     }
                     Ok(None) | Err(_) => entries.push(file(&node::whole_name(ident))),
+                }
+                if self.source.options.text.shown {
+                    let listed = Format::ALL.into_iter().filter(|f| view.lists_text(*f));
+                    entries.extend(listed.map(|f| file(&node::text_name(ident, f))));
+                    view.size_small_texts();
                 }
                 entries
             }

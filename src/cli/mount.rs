@@ -15,6 +15,7 @@ use crate::catalog::directory::DirectoryCatalog;
 use crate::counters::Counters;
 use crate::fs::{self, Event, Mount, MountOptions, MountTable, Owner};
 use crate::storage::{PathMapping, StorageOptions};
+use crate::text::TextOptions;
 use crate::tree::{Tree, TreeOptions};
 
 use super::{MountArgs, background, memory};
@@ -83,6 +84,12 @@ pub(super) fn run(args: &MountArgs) -> anyhow::Result<()> {
             lineage: args.lineage,
             metadata_columns: args.metadata_columns,
             storage,
+            text: TextOptions {
+                shown: !args.no_text,
+                csv_null: args.csv_null.clone(),
+                limit: u64::try_from(args.text_limit).unwrap_or(u64::MAX),
+                ..TextOptions::default()
+            },
         },
     ));
     // A table that cannot be read is better refused now than mounted as an error.

@@ -65,7 +65,6 @@ impl Mount {
             MountOption::NoSuid,
             MountOption::NoDev,
             MountOption::NoExec,
-            MountOption::DefaultPermissions,
             MountOption::FSName(plain(&options.source)),
             // As a kernel option, so that root's mounts, which no helper makes, have the type too.
             MountOption::CUSTOM("subtype=bergfs".to_owned()),

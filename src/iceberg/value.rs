@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use super::error::FormatError;
 use super::types::PrimitiveType;
 
-pub(super) mod calendar;
+pub(crate) mod calendar;
 mod json;
 
 /// A value of any type; null is the absence of one (`Option<Value>`).

@@ -17,6 +17,7 @@ use crate::iceberg::schema::SchemaId;
 use crate::parquet::{ParquetError, View};
 use crate::scan::{self, Plan};
 use crate::storage::{self, Storage, StorageOptions};
+use crate::text::{Engine, TextError, TextOptions};
 
 use super::faults::{ErrorKind, TreeError};
 
@@ -53,6 +54,7 @@ pub struct TreeOptions {
     /// Whether views show `_file`, `_pos`, `_spec_id` and `_partition`.
     pub metadata_columns: bool,
     pub storage: StorageOptions,
+    pub text: TextOptions,
 }
 
 /// What all tables are read through.
@@ -61,6 +63,7 @@ pub(super) struct Source {
     pub(super) cache: Arc<Cache>,
     pub(super) counters: Arc<Counters>,
     pub(super) options: TreeOptions,
+    pub(super) text: Arc<Engine>,
 }
 
 /// A metadata file's JSON, decompressed where it is gzip, whatever its name says.
@@ -153,5 +156,10 @@ pub(super) fn plan(view: &View, snapshot: &Snapshot) -> Result<Plan, TreeError> 
 
 /// A failure of a virtual Parquet file.
 pub(super) fn parquet_error(error: &ParquetError) -> TreeError {
+    TreeError::from_source(error, error.is_unsupported())
+}
+
+/// A failure of a text.
+pub(super) fn text_error(error: &TextError) -> TreeError {
     TreeError::from_source(error, error.is_unsupported())
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::catalog::TableIdent;
 use crate::iceberg::metadata::RefKind;
+use crate::text::Format;
 
 use super::faults::{ErrorKind, TreeError};
 use super::node::{self, DaemonNode, Node, TableNode, ViewId, ViewNode};
@@ -74,7 +75,8 @@ impl Tree {
                 "parts" => Some(ViewNode::Parts),
                 "schema.json" => Some(ViewNode::SchemaJson),
                 "snapshot.json" => Some(ViewNode::SnapshotJson),
-                name => (name == node::whole_name(ident)).then_some(ViewNode::Whole),
+                name if name == node::whole_name(ident) => Some(ViewNode::Whole),
+                name => self.find_text(ident, name).map(ViewNode::Text),
             }
             .map(|node| TableNode::View(*id, node)),
             TableNode::View(id, ViewNode::Parts) => {
@@ -88,6 +90,13 @@ impl Tree {
             | TableNode::TableJson
             | TableNode::View(..) => return Err(not_a_directory()),
         })
+    }
+
+    /// The kind of text that a name in a view's directory names.
+    fn find_text(&self, ident: &TableIdent, name: &str) -> Option<Format> {
+        let shown = self.source.text.options().shown;
+        let mut formats = Format::ALL.into_iter().filter(|_| shown);
+        formats.find(|format| name == node::text_name(ident, *format))
     }
 
     fn find_ref(

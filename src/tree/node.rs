@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::catalog::TableIdent;
 use crate::iceberg::metadata::SnapshotId;
 use crate::iceberg::schema::SchemaId;
+use crate::text::Format;
 
 use super::names;
 
@@ -64,6 +65,8 @@ pub enum ViewNode {
     /// By file name.
     Part(Arc<str>),
     Whole,
+    /// The whole view as text.
+    Text(Format),
     SchemaJson,
     SnapshotJson,
 }
@@ -114,6 +117,11 @@ pub(super) fn parse_view_name(name: &str) -> Option<(Option<SnapshotId>, Option<
 /// The name of the file that holds a whole view.
 pub(super) fn whole_name(ident: &TableIdent) -> String {
     names::encode(&ident.name, ".parquet")
+}
+
+/// The name of the file that holds a whole view as text.
+pub(super) fn text_name(ident: &TableIdent, format: Format) -> String {
+    names::encode(&ident.name, format.suffix())
 }
 
 impl Node {
@@ -206,6 +214,7 @@ impl TableNode {
                         push(name);
                     }
                     ViewNode::Whole => push(&whole_name(ident)),
+                    ViewNode::Text(format) => push(&text_name(ident, *format)),
                     ViewNode::SchemaJson => push("schema.json"),
                     ViewNode::SnapshotJson => push("snapshot.json"),
                 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::parquet::ParquetFile;
+use crate::text::{Cursor, Sizing, TextFile};
 
 use super::faults::{ErrorKind, TreeError};
 use super::load;
@@ -24,6 +25,15 @@ pub struct OpenFile {
 enum Content {
     /// Made when the file was opened.
     Text { text: Bytes, changing: bool },
+    /// Rendered as it is read.
+    Rendered {
+        file: Arc<TextFile>,
+        cursor: Cursor,
+        /// Keeps the view, so that files of it that are opened later share what has been rendered.
+        _view: Arc<ViewDirectory>,
+        table: Arc<Table>,
+        incarnation: Incarnation,
+    },
     /// Made as it is read.
     Parquet {
         file: Arc<ParquetFile>,
@@ -53,8 +63,16 @@ impl OpenFile {
             Content::Text {
                 changing: false, ..
             } => Caching::Immutable,
+            Content::Rendered { ref file, .. } if file.len().is_some() => Caching::Immutable,
+            // The kernel cannot cache pages of a file whose end it does not know.
+            Content::Rendered { .. } => Caching::None,
             Content::Parquet { .. } => Caching::Parquet,
         }
+    }
+
+    /// The file's place.
+    pub fn node(&self) -> &Node {
+        &self.node
     }
 
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
@@ -71,21 +89,38 @@ impl OpenFile {
                     .for_each(|(to, byte)| *to = *byte);
                 Ok(len)
             }
+            Content::Rendered {
+                file,
+                cursor,
+                table,
+                incarnation,
+                ..
+            } => {
+                still(table, *incarnation)?;
+                file.read_at(offset, buffer, cursor)
+                    .map_err(|e| load::text_error(&e))
+            }
             Content::Parquet {
                 file,
                 table,
                 incarnation,
                 ..
             } => {
-                if !table.is(*incarnation) {
-                    let message = "the table is gone, or another has come to its place";
-                    return Err(TreeError::new(ErrorKind::Stale, message));
-                }
+                still(table, *incarnation)?;
                 file.read_at(offset, buffer)
                     .map_err(|e| load::parquet_error(&e))
             }
         }
     }
+}
+
+/// Refuses to read on from a table that is not there any more.
+fn still(table: &Table, incarnation: Incarnation) -> Result<()> {
+    if table.is(incarnation) {
+        return Ok(());
+    }
+    let message = "the table is gone, or another has come to its place";
+    Err(TreeError::new(ErrorKind::Stale, message))
 }
 
 impl Tree {
@@ -101,6 +136,15 @@ impl Tree {
     /// Fills `buffer` from an open file at `offset`; gives fewer bytes only at the file's end.
     pub fn read(&self, file: &OpenFile, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         self.noted(|| self.path(&file.node), file.read(offset, buffer))
+    }
+
+    /// What a read has to wait for: the sizing of a text, where the offset lies far behind what is known of it. The
+    /// caller is one of those who wait for it.
+    pub fn awaited(&self, file: &OpenFile, offset: u64) -> Option<Arc<Sizing>> {
+        match &file.content {
+            Content::Rendered { file, .. } if !file.is_near(offset) => Some(file.size()),
+            _ => None,
+        }
     }
 
     fn content(&self, node: &Node) -> Result<Content> {
@@ -131,6 +175,15 @@ impl Tree {
                     ViewNode::SnapshotJson => return Ok(text(&view.snapshot_json(), false)),
                     ViewNode::Part(name) => view.part(name)?,
                     ViewNode::Whole => view.whole()?,
+                    ViewNode::Text(format) => {
+                        return Ok(Content::Rendered {
+                            file: view.text(*format)?,
+                            cursor: Cursor::default(),
+                            _view: view,
+                            table: self.table(ident),
+                            incarnation: id.incarnation,
+                        });
+                    }
                 };
                 for warning in file.warnings() {
                     self.faults.record(&self.path(node), &warning);

@@ -16,6 +16,7 @@ use super::*;
 use crate::catalog::directory::DirectoryCatalog;
 use crate::counters::Counters;
 use crate::storage::StorageOptions;
+use crate::text::TextOptions;
 
 const UUID: &str = "9c12d441-03fe-4693-9a96-a0705ddf69c1";
 const OTHER_UUID: &str = "11111111-03fe-4693-9a96-a0705ddf69c1";
@@ -91,6 +92,7 @@ fn tree(source: &Path, refresh: Duration) -> Tree {
         lineage: Lineage::Auto,
         metadata_columns: false,
         storage: StorageOptions::new(counters),
+        text: TextOptions::default(),
     };
     Tree::new(
         Box::new(DirectoryCatalog::open(source).unwrap()),
@@ -247,7 +249,14 @@ fn rule_04_a_table_without_a_snapshot_has_an_empty_view_of_the_current_schema() 
     assert_eq!(tree.names("snapshots"), ["none"]);
     assert_eq!(
         tree.names("snapshots/none"),
-        ["orders.parquet", "parts", "schema.json", "snapshot.json"]
+        [
+            "orders.csv",
+            "orders.jsonl",
+            "orders.parquet",
+            "parts",
+            "schema.json",
+            "snapshot.json"
+        ]
     );
     assert_eq!(tree.names("snapshots/none/parts"), [""; 0]);
 }

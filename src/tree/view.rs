@@ -18,6 +18,7 @@ use super::load::{self, Lineage, Source};
 use super::names;
 use super::node::ViewId;
 use super::table::TableState;
+use super::text::Texts;
 
 /// Bytes a footer takes for one column chunk, about: its metadata with statistics, offsets and path.
 const FOOTER_BYTES_PER_CHUNK: u64 = 100;
@@ -43,7 +44,7 @@ static NEXT_VIEW: AtomicU64 = AtomicU64::new(0);
 /// A view's live data files.
 #[derive(Debug)]
 pub(super) struct Parts {
-    plan: Plan,
+    pub(super) plan: Plan,
     /// Parallel to the plan's files.
     pub(super) names: Vec<String>,
     index: HashMap<String, usize>,
@@ -86,13 +87,14 @@ impl Parts {
 /// What a view's directory shows. Its plan and its files' layouts are kept in the process's cache, within its budget.
 #[derive(Debug)]
 pub(super) struct ViewDirectory {
-    view: Arc<View>,
+    pub(super) view: Arc<View>,
     snapshot: Option<Arc<Snapshot>>,
     schema_json: Arc<str>,
     /// Tells this view's entries in the cache from those of every other.
-    number: u64,
+    pub(super) number: u64,
     /// Of the whole view as one file, in bytes, once known.
     whole_len: OnceLock<u64>,
+    pub(super) texts: Texts,
     /// Milliseconds since 1970.
     pub(super) modified_ms: i64,
 }
@@ -168,6 +170,7 @@ impl ViewDirectory {
             snapshot,
             number: NEXT_VIEW.fetch_add(1, Ordering::Relaxed),
             whole_len: OnceLock::new(),
+            texts: Texts::new(Arc::clone(&source.text)),
         })
     }
 

@@ -5,7 +5,8 @@ load mounts
 
 @test "ls -lR reads no data page and no equality delete" {
     for table in all_deletes equality_deletes nested_deletes large; do
-        "$BERGFS" mount "$FIXTURES/java/$table" "$MNT"
+        # The size of a text is known once its rows have been read.
+        "$BERGFS" mount --no-text "$FIXTURES/java/$table" "$MNT"
         ls -lR "$MNT" > /dev/null
         [ "$(counter pages_decoded)" = 0 ]
         [ "$(counter chunks_transcoded)" = 0 ]

@@ -15,6 +15,7 @@ use bergfs::cache::Cache;
 use bergfs::catalog::directory::DirectoryCatalog;
 use bergfs::counters::Counters;
 use bergfs::storage::StorageOptions;
+use bergfs::text::TextOptions;
 use bergfs::tree::{ErrorKind, Kind, Lineage, Node, Tree, TreeError, TreeOptions};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -33,6 +34,7 @@ pub struct Options {
     pub metadata_columns: bool,
     /// Bytes.
     pub cache: usize,
+    pub text: TextOptions,
 }
 
 impl Default for Options {
@@ -41,6 +43,7 @@ impl Default for Options {
             lineage: Lineage::Auto,
             metadata_columns: false,
             cache: 64 << 20,
+            text: TextOptions::default(),
         }
     }
 }
@@ -136,6 +139,7 @@ impl Opened {
                 lineage: options.lineage,
                 metadata_columns: options.metadata_columns,
                 storage: StorageOptions::new(Arc::clone(&counters)),
+                text: options.text.clone(),
             },
         );
         Opened::Tree {

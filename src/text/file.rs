@@ -1,0 +1,384 @@
+//! A text that is open: its bytes are rendered when they are read.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use arrow::array::RecordBatch;
+
+use super::columns::{Column, Shape, shapes};
+use super::csv::{self, CsvWriter};
+use super::index::{Found, Index, Location, Piece, PieceId, Strip};
+use super::json::JsonWriter;
+use super::rows::Rows;
+use super::sizing::{Sizing, SizingTask};
+use super::{Engine, Format, PIECE_BYTES, TextError};
+use crate::cache::CacheKey;
+use crate::parquet::ParquetFile;
+
+/// Strips that are rendered ahead of a reader in a row, by one thread.
+const AHEAD_STRIPS: usize = 4;
+
+/// Bytes behind the last known piece that a reader renders itself; farther away it waits for the sizing.
+const NEAR: u64 = 2 * PIECE_BYTES as u64;
+
+/// What is known of a text for good: where its pieces begin, and so its size. Small; kept as long as its view.
+#[derive(Debug)]
+pub struct Text {
+    format: Format,
+    /// Tells the text's pieces in the cache from those of every other.
+    number: u64,
+    index: OnceLock<Arc<Index>>,
+    sizing: Mutex<Option<Arc<Sizing>>>,
+}
+
+impl Text {
+    /// A text of which nothing is known.
+    pub fn new(format: Format) -> Text {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Text {
+            format,
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
+            index: OnceLock::new(),
+            sizing: Mutex::default(),
+        }
+    }
+
+    /// Bytes, once the text has been sized.
+    pub fn len(&self) -> Option<u64> {
+        self.index.get()?.total()
+    }
+
+    /// Whether the text is known to have no byte: JSON lines of no row.
+    pub fn is_empty(&self) -> bool {
+        self.len() == Some(0)
+    }
+}
+
+/// A view's text, over its virtual Parquet file.
+pub struct TextFile {
+    text: Arc<Text>,
+    engine: Arc<Engine>,
+    index: Arc<Index>,
+    rows: Rows,
+    columns: Vec<(String, Shape)>,
+    header: Vec<u8>,
+    json: JsonWriter,
+}
+
+impl std::fmt::Debug for TextFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TextFile")
+            .field("text", &self.text)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where a reader is, to see whether it reads on and on.
+#[derive(Debug, Default)]
+pub struct Cursor(Mutex<Progress>);
+
+#[derive(Debug, Default)]
+struct Progress {
+    /// The strip that was read last.
+    strip: usize,
+    /// The strips before this one are rendered, or will be.
+    ahead: usize,
+}
+
+/// What is handed to those who asked for a piece.
+enum Rendered {
+    Bytes(Vec<u8>),
+    /// It lies in a file, by the index.
+    Kept,
+}
+
+/// The weight of what the cache should not keep.
+const NOT_KEPT: usize = usize::MAX;
+
+impl TextFile {
+    /// Opens a text over the view's virtual file, whose footer is read.
+    pub fn open(
+        text: &Arc<Text>,
+        parquet: Arc<ParquetFile>,
+        engine: &Arc<Engine>,
+    ) -> Result<TextFile, TextError> {
+        let rows = Rows::open(parquet)?;
+        let metadata = rows.metadata();
+        let root = metadata.metadata().file_metadata().schema_descr();
+        let columns = shapes(root.root_schema(), metadata.schema())?;
+        let names = || columns.iter().map(|(name, _)| name.as_str());
+        let header = match text.format {
+            Format::Csv => csv::header(names()),
+            Format::JsonLines => Vec::new(),
+        };
+        let json = JsonWriter::new(names());
+        let groups = metadata.metadata().row_groups().iter();
+        let lens = groups.map(|group| u64::try_from(group.num_rows()).unwrap_or(0));
+        let fresh = Index::new(u64::try_from(header.len()).unwrap_or(0), lens);
+        let fresh = Arc::new(fresh);
+        let index = text.index.get_or_init(|| Arc::clone(&fresh));
+        if index.strips() != fresh.strips() {
+            return Err(TextError::Changed);
+        }
+        Ok(TextFile {
+            text: Arc::clone(text),
+            engine: Arc::clone(engine),
+            index: Arc::clone(index),
+            rows,
+            columns,
+            header,
+            json,
+        })
+    }
+
+    /// Bytes of memory, about, without the index and the virtual file.
+    pub fn weight(&self) -> usize {
+        self.rows.metadata().metadata().memory_size() + self.header.len()
+    }
+
+    /// Bytes, once the text has been sized.
+    pub fn len(&self) -> Option<u64> {
+        self.index.total()
+    }
+
+    /// Whether the text is known to have no byte.
+    pub fn is_empty(&self) -> bool {
+        self.len() == Some(0)
+    }
+
+    pub(super) fn index(&self) -> &Index {
+        &self.index
+    }
+
+    pub(super) fn count_sized(&self) {
+        self.engine.counters.texts_sized.add(1);
+    }
+
+    /// The sizing of this text, begun by the first who asks. The caller is one of those who wait for it.
+    pub fn size(self: &Arc<Self>) -> Arc<Sizing> {
+        let slot = &self.text.sizing;
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sizing) = slot.as_ref().filter(|sizing| sizing.join()) {
+            return Arc::clone(sizing);
+        }
+        let sizing = Arc::new(Sizing::default());
+        sizing.join();
+        *slot = Some(Arc::clone(&sizing));
+        drop(slot);
+        let pool = self.engine.pool();
+        match self.index.total() {
+            Some(total) => sizing.end(Ok(total)),
+            None => {
+                let task = SizingTask::new(Arc::clone(self), Arc::clone(&sizing), pool.threads());
+                pool.run(Arc::new(task));
+            }
+        }
+        sizing
+    }
+
+    /// Whether what lies at an offset is known or comes soon, so that a read there need not wait for the sizing.
+    pub fn is_near(&self, offset: u64) -> bool {
+        self.len().is_some() || offset <= self.index.known().saturating_add(NEAR)
+    }
+
+    /// Fills `buffer` from `offset`; fewer bytes than asked only at the end of the text.
+    pub fn read_at(
+        self: &Arc<Self>,
+        offset: u64,
+        buffer: &mut [u8],
+        cursor: &Cursor,
+    ) -> Result<usize, TextError> {
+        let mut filled = 0;
+        while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            let at = offset.saturating_add(u64::try_from(filled).unwrap_or(0));
+            match self.index.locate(at) {
+                Location::End => break,
+                Location::Header => filled += copy(&self.header, at, rest),
+                Location::Piece { id, inside } => {
+                    self.look_ahead(id.strip, cursor);
+                    filled += self.read_piece(id, inside, rest)?;
+                }
+                Location::Unknown { id } => {
+                    self.look_ahead(id.strip, cursor);
+                    self.piece(id, true)?;
+                }
+            }
+        }
+        Ok(filled)
+    }
+
+    fn read_piece(&self, id: PieceId, inside: u64, out: &mut [u8]) -> Result<usize, TextError> {
+        let Found::Known(piece) = self.index.find(id) else {
+            return Err(TextError::Changed);
+        };
+        if let Some(place) = &piece.place {
+            let left = usize::try_from(piece.len.saturating_sub(inside)).unwrap_or(usize::MAX);
+            let len = left.min(out.len());
+            if place.read(inside, out.get_mut(..len).unwrap_or_default()) {
+                return Ok(len);
+            }
+        }
+        match &*self.piece(id, true)? {
+            Rendered::Bytes(bytes) => Ok(copy(bytes, inside, out)),
+            // Rendered again meanwhile: it is found at the next look.
+            Rendered::Kept => Ok(0),
+        }
+    }
+
+    /// Has the strips behind one rendered, for a reader that goes from strip to strip.
+    fn look_ahead(self: &Arc<Self>, strip: usize, cursor: &Cursor) {
+        let pool = self.engine.pool();
+        let mut progress = cursor.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut progress.strip, strip);
+        if strip == before {
+            return;
+        }
+        if strip != before + 1 {
+            progress.ahead = strip + 1;
+            return;
+        }
+        let wanted = (strip + 1 + pool.threads() * AHEAD_STRIPS).min(self.index.strips().len());
+        progress.ahead = progress.ahead.max(strip + 1);
+        while progress.ahead < wanted {
+            let run = progress.ahead..(progress.ahead + AHEAD_STRIPS).min(wanted);
+            progress.ahead = run.end;
+            if run.clone().all(|strip| self.index.is_kept(strip)) {
+                continue;
+            }
+            let file = Arc::clone(self);
+            pool.run_ahead(Box::new(move || file.render_ahead(run)));
+        }
+    }
+
+    fn render_ahead(&self, run: Range<usize>) {
+        for strip in run.filter(|strip| !self.index.is_kept(*strip)) {
+            let mut id = PieceId { strip, number: 0 };
+            while !matches!(self.index.find(id), Found::None) {
+                if self.piece(id, true).is_err() {
+                    // Whoever reads it learns why.
+                    return;
+                }
+                id.number += 1;
+            }
+        }
+    }
+
+    /// Renders the pieces of a strip that are not known yet.
+    pub(super) fn render_strip(&self, strip: usize) -> Result<(), TextError> {
+        let mut id = PieceId { strip, number: 0 };
+        loop {
+            match self.index.find(id) {
+                Found::None => return Ok(()),
+                Found::Known(_) => {}
+                Found::Next(_) => drop(self.piece(id, false)?),
+            }
+            id.number += 1;
+        }
+    }
+
+    /// A piece, rendered or found. `read`: somebody reads it now or soon, so it is kept in memory where it cannot be
+    /// kept in a file.
+    fn piece(&self, id: PieceId, read: bool) -> Result<Arc<Rendered>, TextError> {
+        let key = CacheKey {
+            kind: "text",
+            id: format!("{} {} {}", self.text.number, id.strip, id.number),
+        };
+        self.engine.cache.get_or_make(key, || {
+            let first = match self.index.find(id) {
+                Found::Known(piece)
+                    if piece.place.as_ref().is_some_and(|place| place.is_kept()) =>
+                {
+                    return Ok((Rendered::Kept, NOT_KEPT));
+                }
+                Found::Known(piece) => piece.rows.start,
+                Found::Next(row) => row,
+                Found::None => return Err(TextError::Changed),
+            };
+            let strip = self
+                .index
+                .strips()
+                .get(id.strip)
+                .ok_or(TextError::Changed)?;
+            let (bytes, end) = self.render(strip, first)?;
+            self.engine.counters.text_pieces_rendered.add(1);
+            // A text of one piece lies in memory.
+            let alone = self.index.strips().len() == 1 && end == strip.rows.end && first == 0;
+            let place = if alone {
+                None
+            } else {
+                self.engine.spill.put(&bytes)
+            };
+            let weight = if place.is_some() || !(read || alone) {
+                NOT_KEPT
+            } else {
+                bytes.capacity()
+            };
+            let piece = Piece {
+                rows: first..end,
+                len: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
+                place,
+            };
+            self.index.record(id, piece)?;
+            Ok((Rendered::Bytes(bytes), weight))
+        })
+    }
+
+    /// The text of the rows of a strip from `first` on, up to the piece's end, and the row after its last.
+    fn render(&self, strip: &Strip, first: u64) -> Result<(Vec<u8>, u64), TextError> {
+        let mut reader = self.rows.reader(strip.group, first)?;
+        let mut out = Vec::new();
+        while reader.next_row() < strip.rows.end && out.len() < PIECE_BYTES {
+            reader.read(strip.rows.end, |batch| self.push_rows(&mut out, batch))?;
+        }
+        let end = reader.next_row();
+        self.rows.put_back(reader);
+        Ok((out, end))
+    }
+
+    /// Writes rows until the piece is full, and gives how many.
+    fn push_rows(&self, out: &mut Vec<u8>, batch: &RecordBatch) -> Result<usize, String> {
+        let columns = self.columns.iter().zip(batch.columns());
+        let columns = columns.map(|((name, shape), array)| {
+            let column = Column::of(shape, array);
+            column.ok_or_else(|| format!("column {name}: unexpectedly {}", array.data_type()))
+        });
+        let columns: Vec<Column<'_>> = columns.collect::<Result<_, _>>()?;
+        match self.text.format {
+            Format::Csv => {
+                let mut csv = CsvWriter::new(&self.engine.options.csv_null.0);
+                push_until_full(out, batch.num_rows(), |out, row| {
+                    csv.push_row(out, &columns, row);
+                })
+            }
+            Format::JsonLines => push_until_full(out, batch.num_rows(), |out, row| {
+                self.json.push_row(out, &columns, row);
+            }),
+        }
+    }
+}
+
+fn push_until_full(
+    out: &mut Vec<u8>,
+    rows: usize,
+    mut push_row: impl FnMut(&mut Vec<u8>, usize),
+) -> Result<usize, String> {
+    for row in 0..rows {
+        push_row(out, row);
+        if out.len() >= PIECE_BYTES {
+            return Ok(row + 1);
+        }
+    }
+    Ok(rows)
+}
+
+/// Copies what there is of `bytes` from `at` on, and gives how much that was.
+fn copy(bytes: &[u8], at: u64, out: &mut [u8]) -> usize {
+    let from = usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
+    let there = bytes.get(from..).unwrap_or_default();
+    let len = there.len().min(out.len());
+    if let (Some(to), Some(from)) = (out.get_mut(..len), there.get(..len)) {
+        to.copy_from_slice(from);
+    }
+    len
+}

@@ -1,0 +1,313 @@
+//! Where every piece of a text begins, as far as that is known yet, and where it is kept.
+
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use super::spill::Place;
+use super::{STRIP_ROWS, TextError};
+
+/// A range of rows of one row group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Strip {
+    pub(super) group: usize,
+    /// In the row group.
+    pub(super) rows: Range<u64>,
+}
+
+/// The text of some rows of a strip.
+#[derive(Clone, Debug)]
+pub(super) struct Piece {
+    /// In the row group.
+    pub(super) rows: Range<u64>,
+    /// Bytes.
+    pub(super) len: u64,
+    pub(super) place: Option<Place>,
+}
+
+/// Which piece of which strip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct PieceId {
+    pub(super) strip: usize,
+    pub(super) number: usize,
+}
+
+/// What is known of a piece.
+#[derive(Clone, Debug)]
+pub(super) enum Found {
+    Known(Piece),
+    /// It begins at this row and has not been rendered.
+    Next(u64),
+    /// The strip ends before it.
+    None,
+}
+
+/// Where a byte of the text lies.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Location {
+    Header,
+    /// In a piece that is known.
+    Piece {
+        id: PieceId,
+        inside: u64,
+    },
+    /// In or behind the first piece that is not known.
+    Unknown {
+        id: PieceId,
+    },
+    End,
+}
+
+/// All strips of a text, and the pieces that have been rendered.
+#[derive(Debug)]
+pub(super) struct Index {
+    header: u64,
+    strips: Vec<Strip>,
+    state: Mutex<State>,
+    total: OnceLock<u64>,
+}
+
+#[derive(Debug)]
+struct State {
+    strips: Vec<Pieces>,
+    /// Where each strip begins, in bytes, up to the first that is not known whole. Never empty.
+    starts: Vec<u64>,
+    /// Strips that are not known whole.
+    unknown: usize,
+}
+
+#[derive(Debug, Default)]
+struct Pieces {
+    pieces: Vec<Piece>,
+    whole: bool,
+}
+
+impl Index {
+    /// For row groups of so many rows each.
+    pub(super) fn new(header: u64, row_groups: impl IntoIterator<Item = u64>) -> Index {
+        let mut strips = Vec::new();
+        for (group, rows) in row_groups.into_iter().enumerate() {
+            let mut start = 0;
+            while start < rows {
+                let end = start.saturating_add(STRIP_ROWS).min(rows);
+                strips.push(Strip {
+                    group,
+                    rows: start..end,
+                });
+                start = end;
+            }
+        }
+        let state = State {
+            strips: strips.iter().map(|_| Pieces::default()).collect(),
+            starts: vec![header],
+            unknown: strips.len(),
+        };
+        let index = Index {
+            header,
+            strips,
+            state: Mutex::new(state),
+            total: OnceLock::new(),
+        };
+        if index.strips.is_empty() {
+            index.total.get_or_init(|| header);
+        }
+        index
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn strips(&self) -> &[Strip] {
+        &self.strips
+    }
+
+    /// Bytes of the whole text, once known.
+    pub(super) fn total(&self) -> Option<u64> {
+        self.total.get().copied()
+    }
+
+    /// Where the first piece that is not known begins, in bytes; the text's end where all are.
+    pub(super) fn known(&self) -> u64 {
+        let state = self.lock();
+        let start = state.starts.last().copied().unwrap_or(self.header);
+        let after = state.strips.get(state.starts.len() - 1);
+        let pieces = after.map_or(&[][..], |strip| &strip.pieces);
+        pieces
+            .iter()
+            .map(|piece| piece.len)
+            .fold(start, u64::saturating_add)
+    }
+
+    /// Whether a strip's pieces are all known, and kept in a file.
+    pub(super) fn is_kept(&self, strip: usize) -> bool {
+        let state = self.lock();
+        let kept = |piece: &Piece| piece.place.as_ref().is_some_and(Place::is_kept);
+        state
+            .strips
+            .get(strip)
+            .is_none_or(|strip| strip.whole && strip.pieces.iter().all(kept))
+    }
+
+    pub(super) fn locate(&self, offset: u64) -> Location {
+        if offset < self.header {
+            return Location::Header;
+        }
+        let state = self.lock();
+        // The last strip that begins at or before the offset; strips are never empty.
+        let strip = state.starts.partition_point(|start| *start <= offset) - 1;
+        let Some(pieces) = state.strips.get(strip) else {
+            return Location::End;
+        };
+        let mut start = state.starts.get(strip).copied().unwrap_or(self.header);
+        for (number, piece) in pieces.pieces.iter().enumerate() {
+            let id = PieceId { strip, number };
+            if offset - start < piece.len {
+                let inside = offset - start;
+                return Location::Piece { id, inside };
+            }
+            start += piece.len;
+        }
+        let number = pieces.pieces.len();
+        let id = PieceId { strip, number };
+        Location::Unknown { id }
+    }
+
+    pub(super) fn find(&self, id: PieceId) -> Found {
+        let state = self.lock();
+        let (Some(strip), Some(pieces)) = (self.strips.get(id.strip), state.strips.get(id.strip))
+        else {
+            return Found::None;
+        };
+        match pieces.pieces.get(id.number) {
+            Some(piece) => Found::Known(piece.clone()),
+            None if pieces.whole => Found::None,
+            None => Found::Next(
+                pieces
+                    .pieces
+                    .last()
+                    .map_or(strip.rows.start, |last| last.rows.end),
+            ),
+        }
+    }
+
+    /// Notes a piece that has been rendered: the first time, where it ends; later, where it is kept now.
+    pub(super) fn record(&self, id: PieceId, piece: Piece) -> Result<(), TextError> {
+        let Some(strip) = self.strips.get(id.strip) else {
+            return Err(TextError::Changed);
+        };
+        let mut state = self.lock();
+        let Some(pieces) = state.strips.get_mut(id.strip) else {
+            return Err(TextError::Changed);
+        };
+        let count = pieces.pieces.len();
+        match pieces.pieces.get_mut(id.number) {
+            Some(known) if known.rows == piece.rows && known.len == piece.len => {
+                known.place = piece.place;
+                return Ok(());
+            }
+            None if id.number == count && !pieces.whole => {}
+            _ => return Err(TextError::Changed),
+        }
+        pieces.whole = piece.rows.end >= strip.rows.end;
+        let whole = pieces.whole;
+        pieces.pieces.push(piece);
+        if whole {
+            pieces.pieces.shrink_to_fit();
+            state.unknown -= 1;
+            self.advance(&mut state);
+        }
+        Ok(())
+    }
+
+    fn advance(&self, state: &mut State) {
+        while let (Some(start), Some(strip)) = (
+            state.starts.last(),
+            state.strips.get(state.starts.len() - 1),
+        ) && strip.whole
+        {
+            let lens = strip.pieces.iter().map(|piece| piece.len);
+            let end = lens.fold(*start, u64::saturating_add);
+            state.starts.push(end);
+        }
+        if state.unknown == 0
+            && let Some(end) = state.starts.last()
+        {
+            self.total.get_or_init(|| *end);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn id(strip: usize, number: usize) -> PieceId {
+        PieceId { strip, number }
+    }
+
+    fn piece(rows: Range<u64>, len: u64) -> Piece {
+        Piece {
+            rows,
+            len,
+            place: None,
+        }
+    }
+
+    #[test]
+    fn strips_do_not_cross_row_groups() {
+        let index = Index::new(0, [STRIP_ROWS + 1, 0, 5]);
+        let rows: Vec<_> = index
+            .strips()
+            .iter()
+            .map(|strip| (strip.group, strip.rows.clone()))
+            .collect();
+        let expected = [
+            (0, 0..STRIP_ROWS),
+            (0, STRIP_ROWS..STRIP_ROWS + 1),
+            (2, 0..5),
+        ];
+        assert_eq!(rows, expected);
+    }
+
+    #[test]
+    fn bytes_are_found_as_far_as_pieces_are_known() {
+        let index = Index::new(4, [STRIP_ROWS + 1]);
+        assert_eq!(index.locate(3), Location::Header);
+        let first = id(0, 0);
+        assert_eq!(index.locate(9), Location::Unknown { id: first });
+        // The second strip is known first.
+        index
+            .record(id(1, 0), piece(STRIP_ROWS..STRIP_ROWS + 1, 7))
+            .unwrap();
+        index.record(first, piece(0..10, 100)).unwrap();
+        assert!(matches!(index.find(id(0, 1)), Found::Next(10)));
+        assert_eq!((index.total(), index.known()), (None, 104));
+        index.record(id(0, 1), piece(10..STRIP_ROWS, 50)).unwrap();
+        assert!(matches!(index.find(id(0, 2)), Found::None));
+        assert_eq!((index.total(), index.known()), (Some(161), 161));
+        let inside = |strip, number, inside| Location::Piece {
+            id: id(strip, number),
+            inside,
+        };
+        assert_eq!(index.locate(4), inside(0, 0, 0));
+        assert_eq!(index.locate(104), inside(0, 1, 0));
+        assert_eq!(index.locate(160), inside(1, 0, 6));
+        assert_eq!(index.locate(161), Location::End);
+    }
+
+    #[test]
+    fn a_piece_that_comes_out_otherwise_the_second_time_is_an_error() {
+        let index = Index::new(0, [10]);
+        index.record(id(0, 0), piece(0..10, 100)).unwrap();
+        index.record(id(0, 0), piece(0..10, 100)).unwrap();
+        assert!(index.record(id(0, 0), piece(0..10, 101)).is_err());
+    }
+
+    #[test]
+    fn a_text_without_rows_is_its_header() {
+        let index = Index::new(4, []);
+        assert_eq!(index.total(), Some(4));
+        assert_eq!(index.locate(4), Location::End);
+    }
+}

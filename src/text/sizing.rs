@@ -1,0 +1,225 @@
+//! The sizing of a text: one pass over all its pieces, on all cores, for as long as somebody waits for it.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::file::TextFile;
+use super::pool::{Job, Task};
+use super::{TextError, index::Strip};
+
+/// Strips of a row group that one thread renders in a row, at most: reading on in a row group costs less than going to
+/// a place in it.
+const RUN_STRIPS: usize = 8;
+
+/// The text's size in bytes, or why it has none.
+pub type Outcome = Result<u64, TextError>;
+
+type Callback = Box<dyn FnOnce() + Send>;
+
+/// A sizing that goes on, or has ended.
+#[derive(Debug, Default)]
+pub struct Sizing {
+    state: Mutex<State>,
+    ended: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    outcome: Option<Outcome>,
+    /// Those who wait; at none the sizing stops.
+    waiting: usize,
+    given_up: bool,
+    callbacks: Vec<Callback>,
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State")
+            .field("outcome", &self.outcome)
+            .field("waiting", &self.waiting)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Sizing {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One more waits. `false`: the last one has gone, and this sizing will not come to an end.
+    pub(super) fn join(&self) -> bool {
+        let mut state = self.lock();
+        if state.given_up || matches!(state.outcome, Some(Err(_))) {
+            return false;
+        }
+        state.waiting += 1;
+        true
+    }
+
+    /// One who waited has gone.
+    pub fn give_up(&self) {
+        let mut state = self.lock();
+        state.waiting = state.waiting.saturating_sub(1);
+        state.given_up |= state.waiting == 0;
+    }
+
+    /// Waits for the end.
+    pub fn wait(&self) -> Outcome {
+        let mut state = self.lock();
+        loop {
+            if let Some(outcome) = &state.outcome {
+                return outcome.clone();
+            }
+            state = self
+                .ended
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Calls back at the end, from the thread that comes to it, or at once where it has been reached.
+    pub fn when_ended(&self, callback: impl FnOnce() + Send + 'static) {
+        let mut state = self.lock();
+        if state.outcome.is_none() {
+            return state.callbacks.push(Box::new(callback));
+        }
+        drop(state);
+        callback();
+    }
+
+    fn stops(&self) -> bool {
+        let state = self.lock();
+        state.given_up || state.outcome.is_some()
+    }
+
+    pub(super) fn end(&self, outcome: Outcome) {
+        let mut state = self.lock();
+        if state.outcome.is_some() {
+            return;
+        }
+        state.outcome = Some(outcome);
+        let callbacks = std::mem::take(&mut state.callbacks);
+        drop(state);
+        self.ended.notify_all();
+        callbacks.into_iter().for_each(|callback| callback());
+    }
+}
+
+/// The work of a sizing.
+pub(super) struct SizingTask {
+    file: Arc<TextFile>,
+    sizing: Arc<Sizing>,
+    /// Ranges of strips, each in one row group.
+    runs: Vec<Range<usize>>,
+    /// The run that is handed out next.
+    next: AtomicUsize,
+    /// Runs that have not ended.
+    left: AtomicUsize,
+}
+
+impl SizingTask {
+    pub(super) fn new(file: Arc<TextFile>, sizing: Arc<Sizing>, threads: usize) -> SizingTask {
+        let runs = runs(file.index().strips(), threads);
+        SizingTask {
+            left: AtomicUsize::new(runs.len()),
+            next: AtomicUsize::new(0),
+            file,
+            sizing,
+            runs,
+        }
+    }
+
+    fn render(&self, run: Range<usize>) {
+        for strip in run {
+            if self.sizing.stops() {
+                return self.sizing.end(Err(TextError::GivenUp));
+            }
+            if let Err(error) = self.file.render_strip(strip) {
+                return self.sizing.end(Err(error));
+            }
+        }
+        if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.file.count_sized();
+            let total = self.file.index().total();
+            self.sizing.end(total.ok_or(TextError::GivenUp));
+        }
+    }
+}
+
+impl Task for SizingTask {
+    fn next(self: Arc<Self>) -> Option<Job> {
+        if self.sizing.stops() {
+            return None;
+        }
+        let run = self.next.fetch_add(1, Ordering::Relaxed);
+        let run = self.runs.get(run)?.clone();
+        Some(Box::new(move || self.render(run)))
+    }
+}
+
+impl Drop for SizingTask {
+    /// However the work ends, a panic or the end of the mount included, those who wait learn of it.
+    fn drop(&mut self) {
+        self.sizing.end(Err(TextError::GivenUp));
+    }
+}
+
+/// Cuts strips into runs within row groups, at least one for each thread where there are as many strips.
+fn runs(strips: &[Strip], threads: usize) -> Vec<Range<usize>> {
+    let longest = (strips.len() / threads.max(1)).clamp(1, RUN_STRIPS);
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    let mut group = None;
+    for (index, strip) in strips.iter().enumerate() {
+        match runs.last_mut() {
+            Some(run) if group == Some(strip.group) && run.len() < longest => run.end = index + 1,
+            _ => runs.push(index..index + 1),
+        }
+        group = Some(strip.group);
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_stay_in_a_row_group_and_are_enough_for_all_threads() {
+        let strip = |group: usize| Strip { group, rows: 0..1 };
+        let strips: Vec<Strip> = [0, 0, 0, 1, 2, 2].map(strip).into();
+        assert_eq!(runs(&strips, 2), [0..3, 3..4, 4..6]);
+        assert_eq!(runs(&strips, 3), [0..2, 2..3, 3..4, 4..6]);
+        assert_eq!(runs(&strips, 99).len(), 6);
+        assert!(runs(&[], 4).is_empty());
+    }
+
+    #[test]
+    fn a_sizing_that_all_have_left_cannot_be_joined() {
+        let sizing = Sizing::default();
+        assert!(sizing.join() && sizing.join());
+        sizing.give_up();
+        assert!(sizing.join());
+        sizing.give_up();
+        sizing.give_up();
+        assert!(!sizing.join() && sizing.stops());
+    }
+
+    #[test]
+    fn callbacks_come_at_the_end_or_at_once_after_it() {
+        let sizing = Sizing::default();
+        let (told, calls) = std::sync::mpsc::channel();
+        let call = |number| {
+            let told = told.clone();
+            move || {
+                let _ = told.send(number);
+            }
+        };
+        sizing.when_ended(call(1));
+        assert!(calls.try_recv().is_err());
+        sizing.end(Ok(5));
+        sizing.when_ended(call(2));
+        assert_eq!((calls.recv(), calls.recv()), (Ok(1), Ok(2)));
+        assert!(matches!(sizing.wait(), Ok(5)));
+    }
+}
