@@ -10,6 +10,9 @@
 //!
 //! A module imports only from its left, and from [`storage`], [`cache`] and [`as_parquet`].
 
+// The documentation is for those who work on the code: private items are in it.
+#![allow(rustdoc::private_intra_doc_links)]
+
 pub mod as_parquet;
 pub mod cache;
 pub mod catalog;

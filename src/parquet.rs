@@ -1,4 +1,29 @@
-//! Virtual Parquet files: source footers, layouts of segments, slots, transcoding of column chunks, new footers.
+//! Virtual Parquet files: a view's data files as Parquet, without copying them.
+//!
+//! A virtual file is never made as a whole. When it is opened ([`ParquetFile::open`]) it is *laid out*: source footers,
+//! position deletes and vectors are read, and every column chunk gets its place and its length. Bytes come about when
+//! somebody reads them ([`ParquetFile::read_at`]).
+//!
+//! ```text
+//! data file ─ source ──► part ─────► layout ───────► file ──► bytes
+//!  footer     checked    each leaf's  a segment for   reads
+//!                        plan         each chunk
+//!                         │            │
+//!             target ─────┘            ├ Source: the data file's own bytes
+//!             the file's schema        └ Slot: a chunk made when it is read (chunk)
+//!                                           transcode: stored pages, filtered and converted
+//!                                           synth: constants, row ids, positions
+//! ```
+//!
+//! - `target` is the schema all row groups of the file share; `levels` says how each leaf of it is got from a data file.
+//! - `slot` bounds what the transcoder can emit, and fills the rest; `transcode` works page by page on the encoded form,
+//!   with `values`, `convert` and `page`, `rle`, `delta`, `plain`, `bits`, `keep`, `codec` below it.
+//! - `footer` and `entry` make the footer when it is first read; `statistics` and `clustered` decide which bounds it can
+//!   state, since readers answer queries from them.
+//! - `extra` holds the columns that are not the table's own: row lineage and metadata columns.
+//! - `format` and `thrift` read and write the structures of the file format.
+//!
+//! Nothing here knows names or the kernel. Errors name the data file.
 
 use std::sync::Arc;
 

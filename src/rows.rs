@@ -23,7 +23,7 @@ pub mod position_deletes;
 pub mod projection;
 pub mod stored_values;
 #[cfg(test)]
-mod test_table;
+pub(crate) mod test_table;
 
 /// Why the rows of a data file cannot be told.
 #[derive(Debug, thiserror::Error)]

@@ -175,7 +175,9 @@ impl<'a> GroupRows<'a> {
             ),
         };
         view.cache.get_or_make(key, || {
-            let chunk = self.make(view, leaf, target)?;
+            let mut chunk = self.make(view, leaf, target)?;
+            // What is kept is weighed by what it holds.
+            chunk.bytes.shrink_to_fit();
             let weight = chunk.bytes.len() + 64;
             Ok((chunk, weight))
         })

@@ -70,7 +70,7 @@ impl ExtraColumn {
     pub fn source(&self, opened: &OpenedFile) -> ExtraSource {
         let file = &opened.scan.file;
         let first = file.first_row_id;
-        // A null first row id nulls both columns, whatever the file holds (SPEC.md rule 37).
+        // A null first row id nulls both columns, whatever the file holds (rule 37).
         let stored = |node: Option<NodeId>| {
             let leaf = opened.footer.schema.nodes.get(node?)?.leaf?;
             first.map(|_| leaf.column)

@@ -81,7 +81,7 @@ impl ParquetFile {
         self.len
     }
 
-    /// What a reader should know of how its data files were read (SPEC.md rule 41).
+    /// What a reader should know of how its data files were read (rule 41).
     pub fn warnings(&self) -> Vec<String> {
         let by_position = self
             .parts
@@ -341,3 +341,6 @@ fn target_schema(
         feature,
     })
 }
+
+#[cfg(test)]
+mod tests;

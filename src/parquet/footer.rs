@@ -12,10 +12,11 @@ use roaring::RoaringTreemap;
 use super::chunk::GroupRows;
 use super::entry::signed;
 use super::format::{ColumnChunk, FileMetaData, RowGroup, SchemaElement};
-use super::layout::{Layout, Segment};
+use super::layout::{Group, Layout, Segment};
 use super::part::{Part, PartLeaf};
 use super::target::{TargetLeaf, TargetSchema};
 use super::{ParquetError, View};
+use crate::parallel::in_parallel;
 
 /// The footer's length and the magic behind it.
 pub const TRAILER: u64 = 8;
@@ -55,23 +56,26 @@ impl FooterInput<'_> {
     /// lost.
     pub fn make(
         &self,
-        deleted: impl Fn(&Part) -> Result<Arc<RoaringTreemap>, ParquetError>,
+        deleted: impl Fn(&Part) -> Result<Arc<RoaringTreemap>, ParquetError> + Sync,
     ) -> Result<Vec<u8>, ParquetError> {
-        let mut groups = Vec::with_capacity(self.layout.groups.len());
-        for (index, place) in self.layout.groups.iter().enumerate() {
+        let places: Vec<(usize, &Group)> = self.layout.groups.iter().enumerate().collect();
+        // Row groups that lost rows may have clustered columns decoded, and chunks of lists made.
+        let groups = in_parallel(&places, |(index, place)| -> Result<_, ParquetError> {
             let Some(part) = self.parts.get(place.part) else {
-                continue;
+                return Ok(None);
             };
             let deleted = deleted(part)?;
             let rows = GroupRows::new(part, place.group, &deleted);
             if rows.rows() == 0 {
-                continue;
+                return Ok(None);
             }
-            let columns = self.columns(index, part, |leaf, part_leaf, target, segment| {
+            let columns = self.columns(*index, part, |leaf, part_leaf, target, segment| {
                 self.chunk(&rows, leaf, part_leaf, target, segment)
             })?;
-            groups.push(self.row_group(index, rows.rows(), columns));
-        }
+            Ok(Some(self.row_group(*index, rows.rows(), columns)))
+        });
+        let groups: Vec<Option<RowGroup>> = groups.into_iter().collect::<Result<_, _>>()?;
+        let mut groups: Vec<RowGroup> = groups.into_iter().flatten().collect();
         for leaf in 0..self.target.leaves.len() {
             all_or_no_bounds(&mut groups, leaf);
         }

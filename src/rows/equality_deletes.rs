@@ -1,4 +1,4 @@
-//! The positions of a data file that equality deletes remove (spec, "Equality Delete Files"; SPEC.md rules 29 to 31).
+//! The positions of a data file that equality deletes remove (spec, "Equality Delete Files"; rules 29 to 31).
 //!
 //! A row goes when any row of an applicable delete file equals it in all of that file's equality columns. Columns are
 //! found by id; the other columns of a delete file mean nothing. Values are compared in the type a column has now. A

@@ -1,5 +1,5 @@
 //! The field id of each node of a data file: the file's own, or a name mapping's, or given by position (spec, "Column
-//! Projection" and "Name Mapping Serialization"; SPEC.md rule 41).
+//! Projection" and "Name Mapping Serialization"; rule 41).
 
 use std::collections::HashSet;
 

@@ -1,5 +1,5 @@
 //! The positions of a data file that position deletes remove: position delete files, or a deletion vector (spec,
-//! "Position Delete Files" and "Deletion Vectors"; SPEC.md rules 26, 27, 31 and 32).
+//! "Position Delete Files" and "Deletion Vectors"; rules 26, 27, 31 and 32).
 //!
 //! A position counts rows from 0 over the whole data file, all row groups, before anything is filtered. A position
 //! delete file may name many data files, so it is read once and kept split by the paths it names. Those are text that

@@ -1,4 +1,4 @@
-//! Where each field of a view comes from in one data file (spec, "Column Projection"; SPEC.md rules 40 to 45).
+//! Where each field of a view comes from in one data file (spec, "Column Projection"; rules 40 to 45).
 //!
 //! Fields are matched by id, never by name. A field the file does not hold takes, in this order, the value of an
 //! identity partition field of the file's own spec, its initial default, or null; one that is required and has none of

@@ -1,4 +1,4 @@
-//! Which deletes apply to which data file (spec, "Scan Planning"; SPEC.md rules 26 to 31).
+//! Which deletes apply to which data file (spec, "Scan Planning"; rules 26 to 31).
 //!
 //! The index is built once over all live delete files of a snapshot, and asked for each data file; what it costs is
 //! about linear in the number of files and of matches.

@@ -1,4 +1,4 @@
-//! Which equality deletes cannot hit a data file, by what the manifest says of both (SPEC.md rules 29 and 30).
+//! Which equality deletes cannot hit a data file, by what the manifest says of both (rules 29 and 30).
 //!
 //! A delete file is put aside only where some equality column cannot have one value in both files: both files have
 //! bounds for it, the bounds do not meet, and null does not stand in both. All else applies, for a bound is worth

@@ -53,7 +53,7 @@ impl Tree {
 }
 
 impl TableState {
-    /// The snapshot that was current at the time a name in `at/` says (SPEC.md rule 7).
+    /// The snapshot that was current at the time a name in `at/` says (rule 7).
     fn at(&self, name: &str) -> Result<SnapshotId> {
         let time = times::parse(name).ok_or_else(TreeError::not_found)?;
         let log = &self.metadata.snapshot_log;

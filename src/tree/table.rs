@@ -76,7 +76,7 @@ impl TableState {
         })
     }
 
-    /// The schema that a snapshot is read with where nothing else is said (SPEC.md rule 8).
+    /// The schema that a snapshot is read with where nothing else is said (rule 8).
     pub(super) fn schema_of(&self, snapshot: Option<&Snapshot>) -> SchemaId {
         snapshot
             .and_then(|s| s.schema_id)

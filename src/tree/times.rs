@@ -48,7 +48,7 @@ pub fn parse(name: &str) -> Option<i128> {
 }
 
 /// The snapshot that was current at a time (nanoseconds since 1970): the latest entry of the log that is not after it,
-/// whatever the log's order (SPEC.md rule 7).
+/// whatever the log's order (rule 7).
 pub fn snapshot_at(log: &[SnapshotLogEntry], nanoseconds: i128) -> Option<SnapshotId> {
     log.iter()
         .filter(|entry| i128::from(entry.timestamp_ms) * 1_000_000 <= nanoseconds)
