@@ -13,6 +13,7 @@ use crate::storage::PathMapping;
 use crate::tree::Lineage;
 
 mod background;
+mod memory;
 mod mount;
 mod umount;
 
