@@ -320,7 +320,11 @@ impl Tree {
             Node::Daemon(DaemonNode::Directory) => directory(self.started, FOR_EVER),
             Node::Daemon(document) => {
                 let size = length(self.daemon_text(*document).len());
-                file(size, SystemTime::now(), Duration::ZERO)
+                let modified = match document {
+                    DaemonNode::Errors => self.faults.changed(),
+                    _ => None,
+                };
+                file(size, modified.unwrap_or(self.started), Duration::ZERO)
             }
             Node::Table(ident, TableNode::View(id, place)) => {
                 let view = self.view(ident, *id)?;

@@ -55,6 +55,13 @@ pub fn after(statistics: Option<&Statistics>, change: Change) -> Option<Statisti
             ..Statistics::default()
         };
     }
+    if matches!(change.source, Physical::Float | Physical::Double)
+        && kept.min_value == kept.max_value
+    {
+        // NaN is in no bounds, and DataFusion takes a column whose bounds are equal for a constant.
+        kept.min_value = None;
+        kept.max_value = None;
+    }
     if !change.dropped_rows {
         return Some(kept);
     }

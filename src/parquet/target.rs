@@ -242,6 +242,12 @@ impl Builder {
                 });
                 (annotation(ty), TargetKind::Leaf(self.leaves.len() - 1))
             }
+            Type::Struct(ty) if ty.fields.is_empty() => {
+                let column = self.path.join(".");
+                return Err(Unmergeable(format!(
+                    "column {column}: a struct without fields"
+                )));
+            }
             Type::Struct(ty) => {
                 let children = ty.fields.iter().enumerate().map(|(i, child)| {
                     let below = below(sources, |source| match source {

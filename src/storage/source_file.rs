@@ -165,7 +165,9 @@ impl SourceFile {
                 descriptors,
             } => {
                 let file = self.file(place, *descriptor, descriptors)?;
-                read_counted(&file, buffer, offset, &self.recorded, &self.counters)
+                read_counted(&file, buffer, offset, &self.recorded, &self.counters)?;
+                // Rewritten in place, it would give old and new rows.
+                self.check_identity(&file)
             }
             Content::Made(bytes) => bytes
                 .read_exact_at(buffer, offset)
@@ -185,15 +187,19 @@ impl SourceFile {
         }
         let opened = place.root.open_file(&place.relative);
         let file = Arc::new(opened.map_err(|error| storage_error(&self.recorded, error))?);
-        let identity =
-            FileIdentity::of(&file).map_err(|source| io_error(&self.recorded, source))?;
-        if identity != self.identity {
-            return Err(StorageError::Changed {
-                path: self.recorded.clone(),
-            });
-        }
+        self.check_identity(&file)?;
         descriptors.put(descriptor, Arc::clone(&file));
         Ok(file)
+    }
+
+    fn check_identity(&self, file: &File) -> Result<(), StorageError> {
+        let identity = FileIdentity::of(file).map_err(|source| io_error(&self.recorded, source))?;
+        if identity == self.identity {
+            return Ok(());
+        }
+        Err(StorageError::Changed {
+            path: self.recorded.clone(),
+        })
     }
 }
 

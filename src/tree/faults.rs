@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
 
@@ -118,6 +119,13 @@ impl Faults {
             reason,
             times,
         });
+    }
+
+    /// When the last fault was noted.
+    pub fn changed(&self) -> Option<SystemTime> {
+        let faults = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let since_1970 = Duration::try_from(faults.back()?.time.as_duration()).ok()?;
+        SystemTime::UNIX_EPOCH.checked_add(since_1970)
     }
 
     /// One line a fault: time, path, reason, and how often where it was more than once.

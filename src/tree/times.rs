@@ -24,17 +24,23 @@ pub fn parse(name: &str) -> Option<i128> {
         return None;
     }
     if name.len() == "2024-05-01".len() {
-        let next = name.parse::<Date>().ok()?.checked_add(1.day()).ok()?;
-        let midnight = TimeZone::UTC
-            .to_timestamp(next.to_datetime(Time::midnight()))
-            .ok()?;
-        return Some(midnight.as_nanosecond() - 1);
+        let date = name.parse::<Date>().ok()?;
+        let next = date.checked_add(1.day()).ok();
+        let midnight = next.and_then(|next| {
+            let next = next.to_datetime(Time::midnight());
+            TimeZone::UTC.to_timestamp(next).ok()
+        });
+        return Some(midnight.map_or(i128::MAX, |midnight| midnight.as_nanosecond() - 1));
     }
     if !name.contains([':', 'T', 't', ' ']) {
         return None;
     }
     if let Ok(time) = name.parse::<Timestamp>() {
         return Some(time.as_nanosecond());
+    }
+    // The last hours of the year 9999, which are beyond the range of timestamps.
+    if name.starts_with("9999-12-3") && name.parse::<DateTime>().is_ok() {
+        return Some(i128::MAX);
     }
     // A civil time would parse with its offset ignored: only one without any is taken here.
     let time_of_day = name.get("2024-05-01".len()..)?;
@@ -63,6 +69,18 @@ mod tests {
 
     /// 2024-05-01T10:00:00Z, in nanoseconds.
     const TEN: i128 = 1_714_557_600_000_000_000;
+
+    #[test]
+    fn the_last_day_there_is_comes_after_every_snapshot() {
+        for name in [
+            "9999-12-31",
+            "9999-12-31T00:00:00Z",
+            "9999-12-31T23:59:59+00:00",
+        ] {
+            assert_eq!(parse(name), Some(i128::MAX), "{name}");
+        }
+        assert_eq!(parse("9999-12-32"), None);
+    }
 
     #[test]
     fn times_are_rfc_3339_with_what_is_left_out_filled_in() {

@@ -344,8 +344,14 @@ fn rule_46_two_level_lists_and_old_maps() {
 #[test]
 fn rule_46_converted_chunks_fit_their_slots() {
     const ROWS: usize = 3000;
-    type Stored = fn(usize) -> Values;
-    let cases: [(&str, &str, Stored, fn(i64) -> Value); 5] = [
+    /// The table's type, the stored column, its values, and what a number of them shows as.
+    type Case = (
+        &'static str,
+        &'static str,
+        fn(usize) -> Values,
+        fn(i64) -> Value,
+    );
+    let cases: [Case; 5] = [
         (
             "timestamp",
             "int96 a",

@@ -114,3 +114,10 @@ fn bounds_of_undefined_order_go() {
     assert_eq!((kept.min_value, kept.max_value), (None, None));
     assert_eq!(kept.null_count, Some(1));
 }
+
+#[test]
+fn equal_bounds_of_floats_go_since_a_nan_may_stand_beside_the_value() {
+    let before = statistics(Some(0), &f64::INFINITY.to_le_bytes());
+    let kept = after(Some(&before), change(Physical::Double, false)).unwrap();
+    assert_eq!((kept.min_value, kept.max_value), (None, None));
+}

@@ -42,7 +42,7 @@ fn rule_46_bit_packed_levels_become_runs() {
             conversion: Conversion::None,
         };
         let made = transcode(chunk, wanted, &Counters::default()).unwrap();
-        let mut pages = PageReader::new(&made.bytes, Codec::Uncompressed, made.num_values.into());
+        let mut pages = PageReader::new(&made.bytes, Codec::Uncompressed, made.num_values);
         let page = pages.next_page().unwrap().unwrap();
         let body = page.decompress().unwrap();
         let parts = page.split(&body, 0, 1).unwrap();
