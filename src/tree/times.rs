@@ -39,7 +39,8 @@ pub fn parse(name: &str) -> Option<i128> {
         return Some(time.as_nanosecond());
     }
     // The last hours of the year 9999, which are beyond the range of timestamps.
-    if name.starts_with("9999-12-3") && name.parse::<DateTime>().is_ok() {
+    let civil = name.get(.."9999-12-31T00:00:00".len());
+    if name.starts_with("9999-12-3") && civil.is_some_and(|c| c.parse::<DateTime>().is_ok()) {
         return Some(i128::MAX);
     }
     // A civil time would parse with its offset ignored: only one without any is taken here.
