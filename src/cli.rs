@@ -14,6 +14,7 @@ use crate::text::CsvNull;
 use crate::tree::Lineage;
 
 mod background;
+mod memory;
 mod mount;
 mod umount;
 

@@ -16,7 +16,9 @@ const READY: &str = "ready";
 /// Starts the daemon with this command's own arguments; returns once its mount answers.
 pub(super) fn start() -> anyhow::Result<()> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
-    let mut daemon = Command::new(&program)
+    let mut command = Command::new(&program);
+    super::memory::settle(&mut command);
+    let mut daemon = command
         .args(std::env::args_os().skip(1))
         .arg("--daemon")
         .stdin(Stdio::null())

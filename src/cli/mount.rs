@@ -18,12 +18,13 @@ use crate::storage::{PathMapping, StorageOptions};
 use crate::text::TextOptions;
 use crate::tree::{Tree, TreeOptions};
 
-use super::{MountArgs, background};
+use super::{MountArgs, background, memory};
 
 pub(super) fn run(args: &MountArgs) -> anyhow::Result<()> {
     if !args.foreground && !args.daemon {
         return background::start();
     }
+    memory::settle_self();
     let mountpoint = free_mountpoint(&args.mountpoint)?;
     // Everything relative is resolved before the daemon leaves the working directory.
     let source = args
