@@ -127,6 +127,7 @@ Examples:
   duckdb -c \"from '/mnt/events/current/events.parquet'\"      the table now
   duckdb -c \"from '/mnt/events/tags/eoy/events.parquet'\"     at a tag
   duckdb -c \"from '/mnt/events/at/2024-05-01/events.parquet'\"  at the end of a day (UTC)
+  diff /mnt/events/tags/eoy/events.csv /mnt/events/current/events.csv
   readlink -f /mnt/events/current                            which snapshot that is
   cat /mnt/events/.bergfs/errors                             what could not be read, and why
   bergfs umount /mnt/events

@@ -178,7 +178,7 @@ fn a_view_whose_footer_would_be_huge_is_not_listed_as_one_file() {
         .with(|entry| entry.split_offsets = vec![4; 700_000]);
     table.commit(Commit::of([data]));
     table.save();
-    let Some((opened, mountpoint)) = mount_with(&table, &["--no-text"]) else {
+    let Some((opened, mountpoint)) = mount(&table) else {
         return;
     };
     assert_eq!(

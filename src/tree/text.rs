@@ -83,8 +83,13 @@ impl ViewDirectory {
     /// One that cannot be estimated is: its opening says why.
     pub(super) fn lists_text(&self, format: Format) -> bool {
         let limit = self.texts.engine.options().limit;
-        self.text_len(format).is_some()
-            || self.estimate(format).map_or(true, |bytes| bytes <= limit)
+        // It is read by way of the view's Parquet file, the footer included.
+        let small = || {
+            self.whole_unlisted()
+                .map_or(true, |reason| reason.is_none())
+        };
+        let short = || self.estimate(format).map_or(true, |bytes| bytes <= limit);
+        self.text_len(format).is_some() || (small() && short())
     }
 
     /// Begins to size the texts that are small, where the machine has nothing else to render: somebody has looked into
@@ -92,9 +97,10 @@ impl ViewDirectory {
     pub(super) fn size_small_texts(self: &Arc<Self>) {
         let is_small = |format: &Format| {
             self.text_len(*format).is_none()
+                && self.lists_text(*format)
                 && self
                     .estimate(*format)
-                    .is_ok_and(|bytes| bytes <= EAGER_BYTES.min(self.texts.engine.options().limit))
+                    .is_ok_and(|bytes| bytes <= EAGER_BYTES)
         };
         let small: Vec<Format> = Format::ALL.into_iter().filter(is_small).collect();
         if small.is_empty() {

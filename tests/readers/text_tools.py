@@ -58,7 +58,8 @@ def polars_scan(path):
 def duckdb(path):
     import duckdb
 
-    question = "select count(*), sum(id), sum(half), count(name), count(*) filter (name = ''), min(at), max(at), typeof(any_value(at))"
+    question = """select count(*), sum(id), sum(half), count(name), count(*) filter (where name = ''), min("at"), max("at"),
+        typeof(any_value("at")), typeof(any_value(amount))"""
     return duckdb.sql(f"{question} from read_csv('{path}', allow_quoted_nulls = false, strict_mode = true)").fetchall()
 
 
