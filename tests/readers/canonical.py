@@ -19,6 +19,9 @@ Values, by Iceberg type:
     timestamptz[_ns]            the same with "+00:00"
     struct                      object
     list                        array
+    variant                     see variants.py
+    geometry, geography         well-known binary in hex
+    unknown                     null
     map                         array of {"key", "value"} objects in the order of their JSON (some readers know no maps,
                                 so a list of such structs is the same thing)
 
@@ -29,6 +32,8 @@ import decimal
 import json
 import math
 import sys
+
+import variants
 
 
 def number(value):
@@ -107,6 +112,8 @@ def from_arrow_type(kind):
     if t.is_binary(kind) or t.is_large_binary(kind) or t.is_fixed_size_binary(kind) or "binary_view" in str(kind):
         return lambda scalar: scalar.as_py().hex()
     if t.is_struct(kind):
+        if variants.is_variant(kind.field(i).name for i in range(kind.num_fields)):
+            return variants.from_scalar
         fields = [(kind.field(i).name, or_null(from_arrow_type(kind.field(i).type))) for i in range(kind.num_fields)]
         return lambda scalar: {name: inner(scalar[i]) for i, (name, inner) in enumerate(fields)}
     if t.is_map(kind):

@@ -12,6 +12,10 @@ TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 BERGFS = os.environ.get("BERGFS", str(TARGET / "debug/bergfs"))
 
 
+# Directories of tables, each an archive in tests/fixtures and a mount of its own.
+WAREHOUSES = ("java", "java_formats", "pyiceberg")
+
+
 def encoded(name):
     """A name of a branch, tag or table as a file name (DESIGN.md section 1)."""
     text = "".join(
@@ -22,9 +26,9 @@ def encoded(name):
 
 
 def fixtures():
-    """The unpacked fixtures: `java`, `pyiceberg` and `expected` below one directory."""
+    """The unpacked fixtures: the WAREHOUSES and `expected` below one directory."""
     directory = TARGET / "fixtures"
-    for name in ("java", "pyiceberg", "expected"):
+    for name in (*WAREHOUSES, "expected"):
         archive = ROOT / f"tests/fixtures/{name}.tar.gz"
         stamp = directory / f".{name}"
         wanted = str(archive.stat().st_mtime_ns)

@@ -28,6 +28,8 @@ const parsers = {
   dateFromDays: v => new Day(v),
   stringFromBytes: b => b && new TextDecoder().decode(b),
   uuidFromBytes: b => b && hex(b),
+  geometryFromBytes: b => b,
+  geographyFromBytes: b => b,
 }
 
 // A leaf of the schema decides what a JavaScript number stands for.
