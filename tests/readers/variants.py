@@ -1,7 +1,7 @@
 """Variants as readers give them, the bytes of the Variant encoding with or without shredded columns, in canonical form.
 
-    variant    {"variant": VALUE}, so that the variant null is not the null of the column; VALUE is JSON's own null, true,
-               numbers, strings, arrays and objects, and else what canonical.py says of the type
+    variant    {"variant": VALUE}, so that the variant null is not the null of the column; VALUE is JSON's own null,
+               true, numbers, strings, arrays and objects, and else what canonical.py says of the type
 """
 
 import struct
