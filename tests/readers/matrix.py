@@ -72,6 +72,7 @@ CANNOT = {
     ("fastparquet", "codecs", "any"): "it takes Hadoop's framing of LZ4 for a raw block",
     ("fastparquet", "odd_names", "any"): "it takes a dot in a column's name for a path",
     ("fastparquet", "defaults", "any"): "it knows no struct of one integer column that has nulls",
+    ("fastparquet", "avro_defaults", "any"): "it knows no struct of one integer column that has nulls",
     **{
         ("fastparquet", table, "any"): "it fails on what follows a struct of integers with nulls (so too in a file that pyarrow wrote)"
         for table in ("unknown", "avro_unknown", "orc_unknown")
@@ -100,6 +101,7 @@ CANNOT = {
             ("extremes", NO_NANOS),
             *((f"{form}_{table}", NO_NANOS) for form in ("avro", "orc") for table in ("all_types", "extremes")),
             ("defaults", "Spark takes no uuid columns"),
+            ("avro_defaults", "Spark takes no uuid columns"),
         )
     },
     **{
