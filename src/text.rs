@@ -13,7 +13,7 @@
 //! - A **piece** is the text of the next rows of a strip, cut where it passes [`PIECE_BYTES`], so that rows of any width
 //!   are rendered in bounded memory. It is what is rendered at once, cached and read.
 //! - How long a piece is, is known once it is rendered, and from then on for good: [`Text`] keeps it as long as the view
-//!   is known. A reader that comes from the front ([`file`]) needs no more; a size needs all of them ([`sizing`]).
+//!   is known. A reader that comes from the front ([`mod@file`]) needs no more; a size needs all of them ([`sizing`]).
 //! - Rendered pieces lie in an unlinked file ([`spill`]), from which they are read again at the page cache's speed, or,
 //!   where that is full, in the memory cache.
 //!
