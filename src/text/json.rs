@@ -2,8 +2,8 @@
 //!
 //! Every field is there, null included. Numbers are JSON numbers, but for decimals, which are strings with all digits
 //! of their scale, and for NaN and the infinities, which JSON has no numbers for. Dates, times and UUIDs are strings,
-//! bytes strings of hexadecimal digits, geometries strings of well-known text. A variant is the value that it holds. A map
-//! is an object where its keys are strings, else a list of pairs.
+//! bytes strings of hexadecimal digits, geometries strings of well-known text. A variant is the value that it holds. A
+//! map is an object where its keys are strings, else a list of pairs.
 
 use super::columns::{Column, Values};
 use super::values::{

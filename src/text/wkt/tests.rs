@@ -1,5 +1,4 @@
-//! Pairs of well-known binary and text. The binary is put together by the layout of ISO 13249-3, or is that of the
-//! examples in PostGIS's and the OGC's documents.
+//! Pairs of well-known binary and text, the binary put together by the layout of ISO 13249-3.
 
 #![allow(clippy::unwrap_used)]
 
