@@ -56,6 +56,8 @@ pub(super) enum VariantError {
     Twice(String),
     #[error("a variant with objects and arrays nested deeper than {max}", max = binary::MAX_DEPTH)]
     Deep,
+    #[error("a variant whose text is longer than {max} bytes", max = binary::MAX_TEXT)]
+    Long,
     #[error("a shredded variant with two values in one place")]
     Conflict,
 }

@@ -20,7 +20,10 @@ use crate::text::values::{
 /// Objects and arrays in each other, at most.
 pub(super) const MAX_DEPTH: usize = 200;
 
-/// More digits than a decimal has.
+/// Bytes of a row's text, at most, as far as variants make it: every object of one may repeat the longest of its names.
+pub(super) const MAX_TEXT: usize = 256 << 20;
+
+/// Digits that a decimal has at most.
 const MAX_SCALE: u8 = 38;
 
 /// The names of a variant's fields.
@@ -179,10 +182,18 @@ fn push_array(
         separate(out, index);
         let end = entry(offsets, index + 1, offset_size)?;
         let value = values.get(start..end).ok_or(VariantError::Offset)?;
+        check_text(out)?;
         push_value(out, names, value, depth + 1)?;
         start = end;
     }
     out.push(b']');
+    Ok(())
+}
+
+fn check_text(out: &[u8]) -> Result<(), VariantError> {
+    if out.len() > MAX_TEXT {
+        return Err(VariantError::Long);
+    }
     Ok(())
 }
 
@@ -249,6 +260,7 @@ impl<'a> Object<'a> {
         if depth >= MAX_DEPTH {
             return Err(VariantError::Deep);
         }
+        check_text(out)?;
         let len = push_value(out, names, value, depth + 1)?;
         self.left = self.left.checked_sub(len).ok_or(VariantError::Overlap)?;
         Ok(())

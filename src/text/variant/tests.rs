@@ -9,6 +9,7 @@ use arrow::array::{Int8Array, Int64Array, ListArray, StringArray, StructArray};
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::Field;
 use parquet::basic::{Repetition, Type as Physical};
+use proptest::prelude::*;
 
 use super::*;
 use crate::text::csv::CsvWriter;
@@ -231,6 +232,44 @@ fn objects_and_arrays_nest_no_deeper_than_the_stack_bears() {
         Err(VariantError::Deep)
     );
     assert_eq!(json(&names(&[]), &nested(2_000)), Err(VariantError::Deep));
+}
+
+#[test]
+fn a_variant_cannot_say_a_text_without_end() {
+    // A name of 128 KiB, and 4096 objects that have it: half a GiB of text.
+    let name = "x".repeat(128 << 10);
+    let len = u32::try_from(name.len()).unwrap().to_le_bytes();
+    let metadata = [
+        &[0b1100_0001, 1, 0, 0, 0, 0, 0, 0, 0][..],
+        &len,
+        name.as_bytes(),
+    ]
+    .concat();
+    let one = object(&[(0, &[0])]);
+    let offsets = (0..=4096u32)
+        .flat_map(|at| (at * 6).to_le_bytes())
+        .collect();
+    let value = [vec![0b0001_1111, 0, 16, 0, 0], offsets, one.repeat(4096)].concat();
+    assert_eq!(one.len(), 6);
+    assert_eq!(json(&metadata, &value), Err(VariantError::Long));
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_json_or_an_error(mut value: Vec<u8>, metadata: [u8; 12], first in 0u8..4, at: prop::sample::Index) {
+        // Mostly objects and arrays, whose parts the random bytes are.
+        if let Some(byte) = value.first_mut() {
+            *byte = first;
+        }
+        let _ = json(&metadata, &value);
+        let (text, seven) = (short("text"), primitive(6, &[7; 8]));
+        let mut whole = array(&[&object(&[(0, &text), (1, &seven)]), &[0], &array(&[&seven])]);
+        let at = at.index(whole.len());
+        whole[at] = whole[at].wrapping_add(first);
+        if let Ok(text) = json(&names(&["a", "b"]), &whole) {
+            prop_assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok(), "{}", text);
+        }
+    }
 }
 
 /// A column and its node in the schema.

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+use proptest::prelude::*;
+
 use super::*;
 
 fn bytes(hex: &str) -> Vec<u8> {
@@ -160,4 +162,12 @@ fn collections_nest_no_deeper_than_the_stack_bears() {
     assert!(wkt(&deep(MAX_DEPTH)).is_ok());
     assert_eq!(wkt(&deep(MAX_DEPTH + 1)), Err(WkbError::Deep));
     assert_eq!(wkt(&deep(100_000)), Err(WkbError::Deep));
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_text_or_an_error(code in 0u32..8, dimensions in 0u32..4, tail: Vec<u8>) {
+        let _ = wkt(&tail);
+        let _ = wkt(&[head(1000 * dimensions + code), count(1), tail].concat());
+    }
 }
