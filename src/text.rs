@@ -18,7 +18,7 @@
 //!   where that is full, in the memory cache.
 //!
 //! Rendering itself: [`columns`] gives a batch's columns by type, [`csv`] and [`json`] write rows of them, [`values`]
-//! single values.
+//! single values, [`variant`] and [`wkt`] those that have an encoding of their own.
 
 use std::sync::{Arc, OnceLock};
 
@@ -36,6 +36,8 @@ mod rows;
 mod sizing;
 mod spill;
 mod values;
+mod variant;
+mod wkt;
 
 #[cfg(test)]
 mod tests;
