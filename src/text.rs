@@ -13,12 +13,12 @@
 //! - A **piece** is the text of the next rows of a strip, cut where it passes [`PIECE_BYTES`], so that rows of any width
 //!   are rendered in bounded memory. It is what is rendered at once, cached and read.
 //! - How long a piece is, is known once it is rendered, and from then on for good: [`Text`] keeps it as long as the view
-//!   is known. A reader that comes from the front ([`file`]) needs no more; a size needs all of them ([`sizing`]).
+//!   is known. A reader that comes from the front ([`mod@file`]) needs no more; a size needs all of them ([`sizing`]).
 //! - Rendered pieces lie in an unlinked file ([`spill`]), from which they are read again at the page cache's speed, or,
 //!   where that is full, in the memory cache.
 //!
 //! Rendering itself: [`columns`] gives a batch's columns by type, [`csv`] and [`json`] write rows of them, [`values`]
-//! single values.
+//! single values, [`variant`] and [`wkt`] those that have an encoding of their own.
 
 use std::sync::{Arc, OnceLock};
 
@@ -36,6 +36,8 @@ mod rows;
 mod sizing;
 mod spill;
 mod values;
+mod variant;
+mod wkt;
 
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,8 @@
 
 #[path = "builder/mod.rs"]
 mod builder;
+#[path = "text/v3.rs"]
+mod v3;
 
 use std::fs;
 use std::io::Read;

@@ -14,6 +14,7 @@ use parquet::schema::types::Type;
 
 use super::TextError;
 use super::values::Fraction;
+use super::variant::{Bytes, VariantColumn, VariantShape};
 
 /// How the values of a column, field or element are written.
 #[derive(Debug)]
@@ -35,6 +36,9 @@ pub(super) enum Shape {
     String,
     Uuid,
     Bytes,
+    /// Well-known binary.
+    Geometry,
+    Variant(Box<VariantShape>),
     /// Names and shapes of the fields.
     Struct(Vec<(String, Shape)>),
     List(Box<Shape>),
@@ -65,6 +69,40 @@ pub(super) fn shapes(root: &Type, schema: &Schema) -> Result<Vec<(String, Shape)
 fn shape(node: &Type, ty: &DataType) -> Option<Shape> {
     Some(match ty {
         DataType::Null => Shape::Null,
+        DataType::Struct(fields) if VariantShape::is(node) => {
+            Shape::Variant(Box::new(VariantShape::of(node, fields)?))
+        }
+        DataType::Struct(fields) => {
+            let children = children(node)?.iter().zip(fields);
+            let fields = children
+                .map(|(node, field)| Some((field.name().clone(), shape(node, field.data_type())?)));
+            Shape::Struct(fields.collect::<Option<_>>()?)
+        }
+        DataType::List(element) => {
+            Shape::List(Box::new(shape(element_node(node)?, element.data_type())?))
+        }
+        DataType::Map(entries, _) => {
+            let DataType::Struct(fields) = entries.data_type() else {
+                return None;
+            };
+            let ([key, value], [key_field, value_field]) =
+                (children(children(node)?.first()?)?, &**fields)
+            else {
+                return None;
+            };
+            Shape::Map(Box::new((
+                shape(key, key_field.data_type())?,
+                shape(value, value_field.data_type())?,
+            )))
+        }
+        _ => leaf(node, ty)?,
+    })
+}
+
+/// Of a type that has no children.
+pub(super) fn leaf(node: &Type, ty: &DataType) -> Option<Shape> {
+    let logical = node.get_basic_info().logical_type_ref();
+    Some(match ty {
         DataType::Boolean => Shape::Boolean,
         DataType::Int32 => Shape::Int,
         DataType::Int64 => Shape::Long,
@@ -82,38 +120,25 @@ fn shape(node: &Type, ty: &DataType) -> Option<Shape> {
             utc: zone.is_some(),
         },
         DataType::Utf8 | DataType::Utf8View => Shape::String,
-        DataType::FixedSizeBinary(16)
-            if node.get_basic_info().logical_type_ref() == Some(&LogicalType::Uuid) =>
+        DataType::FixedSizeBinary(16) if logical == Some(&LogicalType::Uuid) => Shape::Uuid,
+        DataType::Binary | DataType::BinaryView
+            if matches!(
+                logical,
+                Some(LogicalType::Geometry(_) | LogicalType::Geography(_))
+            ) =>
         {
-            Shape::Uuid
+            Shape::Geometry
         }
         DataType::Binary | DataType::BinaryView | DataType::FixedSizeBinary(_) => Shape::Bytes,
-        DataType::Struct(fields) => {
-            let children = children(node)?.iter().zip(fields);
-            let fields = children
-                .map(|(node, field)| Some((field.name().clone(), shape(node, field.data_type())?)));
-            Shape::Struct(fields.collect::<Option<_>>()?)
-        }
-        DataType::List(element) => {
-            let node = children(children(node)?.first()?)?.first()?;
-            Shape::List(Box::new(shape(node, element.data_type())?))
-        }
-        DataType::Map(entries, _) => {
-            let DataType::Struct(fields) = entries.data_type() else {
-                return None;
-            };
-            let ([key, value], [key_field, value_field]) =
-                (children(children(node)?.first()?)?, &**fields)
-            else {
-                return None;
-            };
-            Shape::Map(Box::new((
-                shape(key, key_field.data_type())?,
-                shape(value, value_field.data_type())?,
-            )))
-        }
         _ => return None,
     })
+}
+
+/// The element of a list in three levels.
+pub(super) fn element_node(list: &Type) -> Option<&Type> {
+    children(children(list)?.first()?)?
+        .first()
+        .map(|node| &**node)
 }
 
 fn children(node: &Type) -> Option<&[std::sync::Arc<Type>]> {
@@ -148,6 +173,8 @@ pub(super) enum Values<'a> {
     Fixed(&'a FixedSizeBinaryArray),
     Binary(&'a BinaryArray),
     BinaryView(&'a BinaryViewArray),
+    Geometry(Bytes<'a>),
+    Variant(Box<VariantColumn<'a>>),
     Struct(Vec<(&'a str, Column<'a>)>),
     List(&'a ListArray, Box<Column<'a>>),
     Map(&'a MapArray, Box<(Column<'a>, Column<'a>)>),
@@ -192,6 +219,8 @@ impl<'a> Column<'a> {
                 DataType::BinaryView => Values::BinaryView(array.as_binary_view_opt()?),
                 _ => Values::Fixed(array.as_fixed_size_binary_opt()?),
             },
+            Shape::Geometry => Values::Geometry(Bytes::of(array)?),
+            Shape::Variant(shape) => Values::Variant(Box::new(VariantColumn::of(shape, array)?)),
             Shape::Struct(fields) => {
                 let arrays = array.as_struct_opt()?.columns().iter();
                 let fields = fields.iter().zip(arrays);

@@ -3,9 +3,10 @@
 use super::columns::{Column, Values};
 use super::json;
 use super::values::{
-    push_date, push_decimal, push_float, push_hex, push_integer, push_time, push_timestamp,
-    push_uuid, special,
+    BadCell, BadValue, push_date, push_decimal, push_float, push_hex, push_integer, push_time,
+    push_timestamp, push_uuid, special,
 };
+use super::wkt::push_wkt;
 
 /// The first line: the columns' names.
 pub(super) fn header<'a>(names: impl Iterator<Item = &'a str>) -> Vec<u8> {
@@ -24,7 +25,7 @@ pub(super) fn header<'a>(names: impl Iterator<Item = &'a str>) -> Vec<u8> {
 pub(super) struct CsvWriter<'a> {
     /// What a null is; empty: nothing.
     null: &'a [u8],
-    /// A nested value, before it is put in quotes.
+    /// A nested value, a variant or a geometry, before it is put in quotes.
     nested: Vec<u8>,
 }
 
@@ -36,7 +37,12 @@ impl<'a> CsvWriter<'a> {
         }
     }
 
-    pub(super) fn push_row(&mut self, out: &mut Vec<u8>, columns: &[Column<'_>], row: usize) {
+    pub(super) fn push_row(
+        &mut self,
+        out: &mut Vec<u8>,
+        columns: &[Column<'_>],
+        row: usize,
+    ) -> Result<(), BadCell> {
         for (index, column) in columns.iter().enumerate() {
             if index > 0 {
                 out.push(b',');
@@ -46,7 +52,8 @@ impl<'a> CsvWriter<'a> {
                 continue;
             }
             let start = out.len();
-            self.push_value(out, &column.values, row);
+            let pushed = self.push_value(out, &column.values, row);
+            pushed.map_err(BadCell::in_column(index))?;
             // What is no null but looks like one.
             if !self.null.is_empty() && out.get(start..) == Some(self.null) {
                 out.insert(start, b'"');
@@ -54,9 +61,15 @@ impl<'a> CsvWriter<'a> {
             }
         }
         out.push(b'\n');
+        Ok(())
     }
 
-    fn push_value(&mut self, out: &mut Vec<u8>, values: &Values<'_>, row: usize) {
+    fn push_value(
+        &mut self,
+        out: &mut Vec<u8>,
+        values: &Values<'_>,
+        row: usize,
+    ) -> Result<(), BadValue> {
         match values {
             Values::Null => {}
             Values::Boolean(values) => {
@@ -87,12 +100,18 @@ impl<'a> CsvWriter<'a> {
             Values::Fixed(values) => push_bytes(out, values.value(row)),
             Values::Binary(values) => push_bytes(out, values.value(row)),
             Values::BinaryView(values) => push_bytes(out, values.value(row)),
-            Values::Struct(_) | Values::List(..) | Values::Map(..) => {
+            Values::Geometry(geometries) => {
                 self.nested.clear();
-                json::push_value(&mut self.nested, values, row);
+                push_wkt(&mut self.nested, geometries.value(row))?;
+                push_text(out, &self.nested);
+            }
+            Values::Variant(_) | Values::Struct(_) | Values::List(..) | Values::Map(..) => {
+                self.nested.clear();
+                json::push_value(&mut self.nested, values, row)?;
                 push_text(out, &self.nested);
             }
         }
+        Ok(())
     }
 }
 

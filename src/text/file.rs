@@ -12,6 +12,7 @@ use super::index::{Found, Index, Location, Piece, PieceId, Strip};
 use super::json::JsonWriter;
 use super::rows::Rows;
 use super::sizing::{Sizing, SizingTask};
+use super::values::BadCell;
 use super::{Engine, Format, PIECE_BYTES, TextError};
 use crate::cache::CacheKey;
 use crate::parquet::ParquetFile;
@@ -344,27 +345,31 @@ impl TextFile {
             column.ok_or_else(|| format!("column {name}: unexpectedly {}", array.data_type()))
         });
         let columns: Vec<Column<'_>> = columns.collect::<Result<_, _>>()?;
-        match self.text.format {
+        let pushed = match self.text.format {
             Format::Csv => {
                 let mut csv = CsvWriter::new(&self.engine.options.csv_null.0);
                 push_until_full(out, batch.num_rows(), |out, row| {
-                    csv.push_row(out, &columns, row);
+                    csv.push_row(out, &columns, row)
                 })
             }
             Format::JsonLines => push_until_full(out, batch.num_rows(), |out, row| {
-                self.json.push_row(out, &columns, row);
+                self.json.push_row(out, &columns, row)
             }),
-        }
+        };
+        pushed.map_err(|BadCell { column, cause }| match self.columns.get(column) {
+            Some((name, _)) => format!("column {name}: {cause}"),
+            None => cause.to_string(),
+        })
     }
 }
 
 fn push_until_full(
     out: &mut Vec<u8>,
     rows: usize,
-    mut push_row: impl FnMut(&mut Vec<u8>, usize),
-) -> Result<usize, String> {
+    mut push_row: impl FnMut(&mut Vec<u8>, usize) -> Result<(), BadCell>,
+) -> Result<usize, BadCell> {
     for row in 0..rows {
-        push_row(out, row);
+        push_row(out, row)?;
         if out.len() >= PIECE_BYTES {
             return Ok(row + 1);
         }

@@ -2,13 +2,15 @@
 //!
 //! Every field is there, null included. Numbers are JSON numbers, but for decimals, which are strings with all digits
 //! of their scale, and for NaN and the infinities, which JSON has no numbers for. Dates, times and UUIDs are strings,
-//! bytes strings of hexadecimal digits. A map is an object where its keys are strings, else a list of pairs.
+//! bytes strings of hexadecimal digits, geometries strings of well-known text. A variant is the value that it holds. A
+//! map is an object where its keys are strings, else a list of pairs.
 
 use super::columns::{Column, Values};
 use super::values::{
-    Fraction, push_date, push_decimal, push_float, push_hex, push_integer, push_time,
-    push_timestamp, push_uuid, special,
+    BadCell, BadValue, Fraction, push_date, push_decimal, push_float, push_hex, push_integer,
+    push_time, push_timestamp, push_uuid, special,
 };
+use super::wkt::push_wkt;
 
 /// Writes rows of JSON lines. Holds the names as they stand in each line.
 pub(super) struct JsonWriter {
@@ -29,28 +31,39 @@ impl JsonWriter {
         }
     }
 
-    pub(super) fn push_row(&self, out: &mut Vec<u8>, columns: &[Column<'_>], row: usize) {
+    pub(super) fn push_row(
+        &self,
+        out: &mut Vec<u8>,
+        columns: &[Column<'_>],
+        row: usize,
+    ) -> Result<(), BadCell> {
         if self.leads.is_empty() {
             out.push(b'{');
         }
-        for (lead, column) in self.leads.iter().zip(columns) {
+        for (index, (lead, column)) in self.leads.iter().zip(columns).enumerate() {
             out.extend_from_slice(lead);
-            push_nullable(out, column, row);
+            push_nullable(out, column, row).map_err(BadCell::in_column(index))?;
         }
         out.extend_from_slice(b"}\n");
+        Ok(())
     }
 }
 
-fn push_nullable(out: &mut Vec<u8>, column: &Column<'_>, row: usize) {
+fn push_nullable(out: &mut Vec<u8>, column: &Column<'_>, row: usize) -> Result<(), BadValue> {
     if column.is_null(row) {
         out.extend_from_slice(b"null");
+        Ok(())
     } else {
-        push_value(out, &column.values, row);
+        push_value(out, &column.values, row)
     }
 }
 
 /// A value that is not null. Nests no deeper than the table's types.
-pub(super) fn push_value(out: &mut Vec<u8>, values: &Values<'_>, row: usize) {
+pub(super) fn push_value(
+    out: &mut Vec<u8>,
+    values: &Values<'_>,
+    row: usize,
+) -> Result<(), BadValue> {
     match values {
         Values::Null => out.extend_from_slice(b"null"),
         Values::Boolean(values) => {
@@ -59,14 +72,8 @@ pub(super) fn push_value(out: &mut Vec<u8>, values: &Values<'_>, row: usize) {
         }
         Values::Int(values) => push_integer(out, values[row]),
         Values::Long(values) => push_integer(out, values[row]),
-        Values::Float(values) => match special(f64::from(values[row])) {
-            Some(name) => in_quotes(out, |out| out.extend_from_slice(name.as_bytes())),
-            None => push_float(out, values[row]),
-        },
-        Values::Double(values) => match special(values[row]) {
-            Some(name) => in_quotes(out, |out| out.extend_from_slice(name.as_bytes())),
-            None => push_float(out, values[row]),
-        },
+        Values::Float(values) => push_number_or_name(out, values[row]),
+        Values::Double(values) => push_number_or_name(out, values[row]),
         Values::Decimal(values, scale) => {
             in_quotes(out, |out| push_decimal(out, values[row], *scale))
         }
@@ -85,13 +92,19 @@ pub(super) fn push_value(out: &mut Vec<u8>, values: &Values<'_>, row: usize) {
         Values::Fixed(values) => in_quotes(out, |out| push_hex(out, values.value(row))),
         Values::Binary(values) => in_quotes(out, |out| push_hex(out, values.value(row))),
         Values::BinaryView(values) => in_quotes(out, |out| push_hex(out, values.value(row))),
+        Values::Variant(variants) => variants.push(out, row)?,
+        Values::Geometry(geometries) => {
+            out.push(b'"');
+            push_wkt(out, geometries.value(row))?;
+            out.push(b'"');
+        }
         Values::Struct(fields) => {
             out.push(b'{');
             for (index, (name, column)) in fields.iter().enumerate() {
                 separate(out, index);
                 push_string(out, name);
                 out.push(b':');
-                push_nullable(out, column, row);
+                push_nullable(out, column, row)?;
             }
             out.push(b'}');
         }
@@ -99,7 +112,7 @@ pub(super) fn push_value(out: &mut Vec<u8>, values: &Values<'_>, row: usize) {
             out.push(b'[');
             for (index, at) in entries(list.value_offsets(), row).enumerate() {
                 separate(out, index);
-                push_nullable(out, element, at);
+                push_nullable(out, element, at)?;
             }
             out.push(b']');
         }
@@ -110,30 +123,38 @@ pub(super) fn push_value(out: &mut Vec<u8>, values: &Values<'_>, row: usize) {
             for (index, at) in entries(map.value_offsets(), row).enumerate() {
                 separate(out, index);
                 if by_name {
-                    push_nullable(out, keys, at);
+                    push_nullable(out, keys, at)?;
                     out.push(b':');
-                    push_nullable(out, values, at);
+                    push_nullable(out, values, at)?;
                 } else {
                     out.push(b'[');
-                    push_nullable(out, keys, at);
+                    push_nullable(out, keys, at)?;
                     out.push(b',');
-                    push_nullable(out, values, at);
+                    push_nullable(out, values, at)?;
                     out.push(b']');
                 }
             }
             out.push(if by_name { b'}' } else { b']' });
         }
     }
+    Ok(())
+}
+/// A number, or the name of one that has no digits, as a string.
+pub(super) fn push_number_or_name<F: Copy + Into<f64> + ryu::Float>(out: &mut Vec<u8>, value: F) {
+    match special(value.into()) {
+        Some(name) => in_quotes(out, |out| out.extend_from_slice(name.as_bytes())),
+        None => push_float(out, value),
+    }
 }
 
-fn separate(out: &mut Vec<u8>, index: usize) {
+pub(super) fn separate(out: &mut Vec<u8>, index: usize) {
     if index > 0 {
         out.push(b',');
     }
 }
 
 /// Where the entries of a row's list lie.
-fn entries(offsets: &[i32], row: usize) -> std::ops::Range<usize> {
+pub(super) fn entries(offsets: &[i32], row: usize) -> std::ops::Range<usize> {
     // Arrow's offsets ascend from 0.
     let at = |index: usize| {
         offsets
@@ -143,14 +164,14 @@ fn entries(offsets: &[i32], row: usize) -> std::ops::Range<usize> {
     at(row)..at(row + 1)
 }
 
-fn in_quotes(out: &mut Vec<u8>, push: impl FnOnce(&mut Vec<u8>)) {
+pub(super) fn in_quotes(out: &mut Vec<u8>, push: impl FnOnce(&mut Vec<u8>)) {
     out.push(b'"');
     push(out);
     out.push(b'"');
 }
 
 /// A JSON string: quotes, backslashes and control characters escaped, all else as it is.
-fn push_string(out: &mut Vec<u8>, text: &str) {
+pub(super) fn push_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     let plain = text.bytes().fold(true, |plain, byte| {
         plain & (byte >= 0x20) & (byte != b'"') & (byte != b'\\')

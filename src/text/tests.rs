@@ -98,13 +98,13 @@ fn bytes_are_lower_case_hexadecimal() {
 fn csv_of(shape: &Shape, array: ArrayRef, null: &str) -> String {
     let column = [Column::of(shape, &array).unwrap()];
     let mut writer = CsvWriter::new(null);
-    text(|out| (0..array.len()).for_each(|row| writer.push_row(out, &column, row)))
+    text(|out| (0..array.len()).for_each(|row| writer.push_row(out, &column, row).unwrap()))
 }
 
 fn json_of(shape: &Shape, array: ArrayRef) -> String {
     let column = [Column::of(shape, &array).unwrap()];
     let writer = JsonWriter::new(["a\"b"].into_iter());
-    text(|out| (0..array.len()).for_each(|row| writer.push_row(out, &column, row)))
+    text(|out| (0..array.len()).for_each(|row| writer.push_row(out, &column, row).unwrap()))
 }
 
 #[test]

@@ -1,6 +1,31 @@
 //! Single values as text. What is the same in CSV and in JSON but for the quotes stands here.
 
+use super::variant::VariantError;
+use super::wkt::WkbError;
 use crate::iceberg::value::calendar::civil_from_days;
+
+/// Why bytes are not the value that their column's type says.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum BadValue {
+    #[error(transparent)]
+    Geometry(#[from] WkbError),
+    #[error(transparent)]
+    Variant(#[from] VariantError),
+}
+
+/// A value of a row that has no text.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct BadCell {
+    /// Which of the columns.
+    pub(super) column: usize,
+    pub(super) cause: BadValue,
+}
+
+impl BadCell {
+    pub(super) fn in_column(column: usize) -> impl FnOnce(BadValue) -> BadCell {
+        move |cause| BadCell { column, cause }
+    }
+}
 
 /// Digits of a second's fraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
