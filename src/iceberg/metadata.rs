@@ -23,7 +23,7 @@ const PATH_PROPERTIES: [&str; 4] = [
     "write.metadata.path",
 ];
 /// The property that holds the name mapping as JSON (spec, "Name Mapping Serialization").
-const NAME_MAPPING_PROPERTY: &str = "schema.name-mapping.default";
+pub const NAME_MAPPING_PROPERTY: &str = "schema.name-mapping.default";
 
 /// The id of a snapshot. Any 64-bit value, negative ones too, save -1 as a table's current snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

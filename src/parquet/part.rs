@@ -15,6 +15,7 @@ use super::target::{TargetKind, TargetLeaf, TargetSchema};
 use super::{ParquetError, View};
 use crate::as_parquet;
 use crate::cache::CacheKey;
+use crate::iceberg::metadata::NAME_MAPPING_PROPERTY;
 use crate::iceberg::name_mapping::NameMapping;
 use crate::rows::RowsError;
 use crate::rows::file_schema::{FileNode, Physical};
@@ -197,11 +198,15 @@ impl Part {
             .chain(&deletes.position)
             .chain(&deletes.equality)
         {
-            let offset = delete.file.content_offset.unwrap_or(0);
+            let (file, path) = (&delete.file, view.storage.canonical(&delete.file.path));
             cache_id.push_str(&format!(
-                "\n{}@{offset}",
-                view.storage.canonical(&delete.file.path)
+                "\n{path} {:?} {} {} {}",
+                file.content_offset, file.record_count, file.file_size, delete.sequence_number.0
             ));
+        }
+        // It says which columns the keys of equality deletes are.
+        if let Some(mapping) = view.metadata.properties.get(NAME_MAPPING_PROPERTY) {
+            cache_id.push_str(mapping);
         }
         Ok(Part {
             opened,

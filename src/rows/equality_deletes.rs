@@ -20,7 +20,7 @@ use roaring::RoaringTreemap;
 
 use crate::as_parquet;
 use crate::cache::{Cache, CacheKey};
-use crate::iceberg::metadata::TableMetadata;
+use crate::iceberg::metadata::{NAME_MAPPING_PROPERTY, TableMetadata};
 use crate::iceberg::types::{FieldId, NestedField, PrimitiveType, StructType, Type};
 use crate::iceberg::value::Value;
 use crate::scan::{DeleteFile, ScanFile};
@@ -109,7 +109,7 @@ impl<'a> KeyMatch<'a> {
         cache: &'a Cache,
     ) -> Result<KeyMatch<'a>, RowsError> {
         let source = as_parquet::open(storage, cache, &file.file.path, &file.file.format)?;
-        let mapping = metadata.properties.get("schema.name-mapping.default");
+        let mapping = metadata.properties.get(NAME_MAPPING_PROPERTY);
         let identity = format!(
             "{:?} {:?} {} {mapping:?}",
             source.identity(),

@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::catalog::{TableIdent, TablePointer};
-use crate::iceberg::metadata::{RefKind, Snapshot, SnapshotId, TableMetadata};
+use crate::iceberg::metadata::{
+    NAME_MAPPING_PROPERTY, RefKind, Snapshot, SnapshotId, TableMetadata,
+};
 use crate::iceberg::schema::{Schema, SchemaId};
 use crate::storage::Storage;
 
@@ -63,7 +65,7 @@ impl TableState {
             Some(uuid) => hash(&uuid),
             None => hash(&metadata.location),
         });
-        let name_mapping = hash(&metadata.properties.get("schema.name-mapping.default"));
+        let name_mapping = hash(&metadata.properties.get(NAME_MAPPING_PROPERTY));
         Ok(TableState {
             schemas_json: load::schemas_json(&pointer.metadata, &text)?,
             json_len: u64::try_from(text.len()).unwrap_or(u64::MAX),
