@@ -3,7 +3,11 @@
 //! A catalog answers two questions, anew each time: what is in a namespace, and which file is a table's metadata now.
 //! It loads no table, so one broken table spoils no listing.
 
-use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::storage::{Address, StoreAccess};
 
 pub mod directory;
 mod metadata_file;
@@ -27,12 +31,23 @@ pub struct Listing {
 }
 
 /// A table's current metadata file, found anew at each look.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct TablePointer {
     /// The metadata file.
-    pub metadata: PathBuf,
+    pub metadata: Address,
     /// Where the table lies now.
-    pub root: PathBuf,
+    pub root: Address,
+    /// How its stores are reached.
+    pub access: Arc<StoreAccess>,
+    /// The metadata file's JSON, where the catalog has handed it out with the pointer.
+    pub content: Option<Bytes>,
+}
+
+impl TablePointer {
+    /// Whether both name the same metadata file of a table at the same place.
+    pub fn same_place(&self, other: &Self) -> bool {
+        self.metadata == other.metadata && self.root == other.root
+    }
 }
 
 /// Why a catalog could not answer.

@@ -16,6 +16,7 @@ use crate::tree::Lineage;
 mod background;
 mod memory;
 mod mount;
+mod source;
 mod umount;
 
 /// Mounts Apache Iceberg tables as read-only Parquet files.
@@ -104,6 +105,15 @@ struct MountArgs {
     #[arg(short, long, action = clap::ArgAction::Count)]
     verbose: u8,
 
+    /// A property of the catalog or its stores, by the name Iceberg has for it: `s3.endpoint=http://localhost:9000`
+    /// (may be repeated; other users can see a command's arguments: secrets are better off in a file)
+    #[arg(short = 'p', long = "property", value_name = "NAME=VALUE", value_parser = source::property)]
+    properties: Vec<(String, String)>,
+
+    /// A file of such properties, a `NAME=VALUE` a line (may be repeated)
+    #[arg(long = "properties", value_name = "FILE")]
+    properties_files: Vec<PathBuf>,
+
     /// This process is the daemon, started by `mount`.
     #[arg(long, hide = true)]
     daemon: bool,
@@ -139,6 +149,15 @@ A table copied from elsewhere is read where it lies now. Where its data lies apa
 /// usage.
 pub fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
+        Command::Mount(args) if args.daemon => {
+            background::arguments().and_then(|arguments| match Cli::parse_from(arguments).command {
+                Command::Mount(args) => mount::run(&MountArgs {
+                    daemon: true,
+                    ..args
+                }),
+                Command::Umount(_) => anyhow::bail!("--daemon is not for use by hand"),
+            })
+        }
         Command::Mount(args) => mount::run(&args),
         Command::Umount(args) => umount::run(&args),
     };

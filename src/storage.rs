@@ -30,6 +30,7 @@ use location::Location;
 use roots::{OpenError, Root};
 use source_file::{Place, read_counted, zeroed};
 
+mod access;
 pub mod chunk_reader;
 mod descriptors;
 mod location;
@@ -39,6 +40,10 @@ mod spill;
 #[cfg(test)]
 mod tests;
 
+pub use access::{
+    Address, PrefixedProperties, Properties, Renewal, RequestSigner, SignedRequest, Signing,
+    StoreAccess,
+};
 pub use source_file::{FileIdentity, SourceFile};
 pub use spill::{Spill, SpillWriter, Spilled};
 
@@ -168,10 +173,20 @@ impl Storage {
     /// Fails where the table's directory, a `--map-path` target or an `--allow-path` cannot be opened.
     pub fn new(
         options: &StorageOptions,
-        table_root: &Path,
+        table_root: &Address,
+        _access: &Arc<StoreAccess>,
         recorded_location: &str,
         extra_locations: &[String],
     ) -> Result<Self, StorageError> {
+        let table_root = match table_root {
+            Address::Local(path) => path,
+            Address::Remote(url) => {
+                return Err(StorageError::Scheme {
+                    path: url.to_string(),
+                    scheme: url.scheme().to_owned(),
+                });
+            }
+        };
         let mut mappings = Vec::new();
         for mapping in &options.map_paths {
             mappings.push(Rule {
@@ -384,7 +399,21 @@ impl Storage {
 
 /// Reads a file that the catalog named (a table's metadata file, which says where everything else is) whole, of `max`
 /// bytes at most.
-pub fn read_named_file(path: &Path, max: u64, counters: &Counters) -> Result<Bytes, StorageError> {
+pub fn read_named_file(
+    address: &Address,
+    _access: &StoreAccess,
+    max: u64,
+    counters: &Counters,
+) -> Result<Bytes, StorageError> {
+    let path = match address {
+        Address::Local(path) => path,
+        Address::Remote(url) => {
+            return Err(StorageError::Scheme {
+                path: url.to_string(),
+                scheme: url.scheme().to_owned(),
+            });
+        }
+    };
     let name = path.display().to_string();
     let file = roots::open_named(path).map_err(|error| storage_error(&name, error))?;
     let size = file

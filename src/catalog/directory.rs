@@ -10,6 +10,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::metadata_file::{self, metadata_directory};
 use super::{Catalog, CatalogError, Listing, TableIdent, TablePointer};
@@ -133,10 +134,9 @@ impl Catalog for DirectoryCatalog {
     fn table(&self, ident: &TableIdent) -> Result<Option<TablePointer>, CatalogError> {
         let named = || self.single_table().as_ref() == Some(ident);
         match &self.kind {
-            SourceKind::MetadataFile { root } => Ok(named().then(|| TablePointer {
-                metadata: self.source.clone(),
-                root: root.clone(),
-            })),
+            SourceKind::MetadataFile { root } => {
+                Ok(named().then(|| local_pointer(self.source.clone(), root.clone())))
+            }
             SourceKind::Table { .. } if named() => pointer(&self.source),
             SourceKind::Table { .. } => Ok(None),
             SourceKind::Warehouse(warehouse) => {
@@ -159,10 +159,10 @@ fn pointer(directory: &Path) -> Result<Option<TablePointer>, CatalogError> {
         Err(error) => return Err(io_error(directory, error)),
     };
     match metadata_file::current(&holder)? {
-        Some(metadata) => Ok(Some(TablePointer {
-            metadata,
-            root: table_root(&holder).to_owned(),
-        })),
+        Some(metadata) => {
+            let root = table_root(&holder).to_owned();
+            Ok(Some(local_pointer(metadata, root)))
+        }
         None => {
             let reason =
                 "version-hint.text names no metadata file that exists, and there is no other"
@@ -172,6 +172,15 @@ fn pointer(directory: &Path) -> Result<Option<TablePointer>, CatalogError> {
                 reason,
             })
         }
+    }
+}
+
+fn local_pointer(metadata: PathBuf, root: PathBuf) -> TablePointer {
+    TablePointer {
+        metadata: metadata.into(),
+        root: root.into(),
+        access: Arc::default(),
+        content: None,
     }
 }
 

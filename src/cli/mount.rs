@@ -10,33 +10,32 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
 
 use crate::cache::Cache;
-use crate::catalog::Catalog;
-use crate::catalog::directory::DirectoryCatalog;
 use crate::counters::Counters;
 use crate::fs::{self, Event, Mount, MountOptions, MountTable, Owner};
 use crate::storage::{PathMapping, StorageOptions};
 use crate::text::TextOptions;
 use crate::tree::{Tree, TreeOptions};
 
+use super::source::{self, Source};
 use super::{MountArgs, background, memory};
 
 pub(super) fn run(args: &MountArgs) -> anyhow::Result<()> {
+    let source = Source::parse(&args.source)?;
     if !args.foreground && !args.daemon {
-        return background::start();
+        return background::start(&source.shown(), &args.mountpoint);
     }
     memory::settle_self();
     let mountpoint = free_mountpoint(&args.mountpoint)?;
     // Everything relative is resolved before the daemon leaves the working directory.
-    let source = args
-        .source
-        .canonicalize()
-        .with_context(|| args.source.display().to_string())?;
-    if source.starts_with(&mountpoint) {
+    if let Source::Local(path) = &source
+        && path.starts_with(&mountpoint)
+    {
         bail!(
             "{}: lies below the mountpoint, which would hide it",
-            source.display()
+            path.display()
         );
     }
+    let properties = source::properties(&args.properties_files, &args.properties)?;
     let counters = Arc::new(Counters::default());
     let mut storage = StorageOptions::new(Arc::clone(&counters));
     storage.map_paths = args
@@ -64,20 +63,9 @@ pub(super) fn run(args: &MountArgs) -> anyhow::Result<()> {
         .unwrap_or_else(crate::cache::default_budget);
     let cache = Arc::new(Cache::new(cache_memory, counters));
     raise_descriptor_limit();
-    let catalog = DirectoryCatalog::open(&source)?;
-    // The daemon must not look for tables in its own mount: it would wait for itself.
-    let catalog = if !mountpoint.starts_with(&source) {
-        catalog
-    } else if catalog.single_table().is_none() {
-        catalog.excluding(&mountpoint)?
-    } else {
-        bail!(
-            "{}: lies in the table, which would then hold itself",
-            mountpoint.display()
-        );
-    };
+    let catalog = source.open(&mountpoint, &properties)?;
     let tree = Arc::new(Tree::new(
-        Box::new(catalog) as Box<dyn Catalog>,
+        catalog,
         cache,
         TreeOptions {
             refresh: args.refresh,
@@ -97,7 +85,7 @@ pub(super) fn run(args: &MountArgs) -> anyhow::Result<()> {
 
     let root = rustix::process::getuid().is_root();
     let options = MountOptions {
-        source: source.display().to_string(),
+        source: source.shown(),
         allow_other: args.allow_other || root,
         owner: Owner {
             uid: rustix::process::getuid().as_raw(),
@@ -117,7 +105,7 @@ pub(super) fn run(args: &MountArgs) -> anyhow::Result<()> {
                 let _ = stop.send(Event::Stop);
             }
         })?;
-    tracing::info!(source = %source.display(), mountpoint = %mountpoint.display(), "mounted");
+    tracing::info!(source = %source.shown(), mountpoint = %mountpoint.display(), "mounted");
     if args.daemon {
         background::report_ready();
     }

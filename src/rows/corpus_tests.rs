@@ -89,8 +89,14 @@ fn open(root: PathBuf, entry: &Json) -> Result<Table, String> {
             });
         }
     }
-    let storage = Storage::new(&options, &root, &metadata.location, &[])
-        .map_err(|error| error.to_string())?;
+    let storage = Storage::new(
+        &options,
+        &root.as_path().into(),
+        &Arc::default(),
+        &metadata.location,
+        &[],
+    )
+    .map_err(|error| error.to_string())?;
     Ok(Table {
         metadata,
         storage,

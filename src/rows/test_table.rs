@@ -48,7 +48,14 @@ impl TestTable {
         let directory = tempfile::tempdir().unwrap();
         let counters = Arc::new(Counters::default());
         let options = StorageOptions::new(counters.clone());
-        let storage = Storage::new(&options, directory.path(), LOCATION, &[]).unwrap();
+        let storage = Storage::new(
+            &options,
+            &directory.path().into(),
+            &Default::default(),
+            LOCATION,
+            &[],
+        )
+        .unwrap();
         TestTable {
             directory,
             storage,

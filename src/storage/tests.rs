@@ -40,7 +40,14 @@ impl Machine {
     }
 
     fn storage(&self, location: &str) -> Storage {
-        Storage::new(&options(&[], &[]), &self.path("table"), location, &[]).unwrap()
+        Storage::new(
+            &options(&[], &[]),
+            &self.path("table").into(),
+            &Default::default(),
+            location,
+            &[],
+        )
+        .unwrap()
     }
 }
 
@@ -77,7 +84,14 @@ fn only_regular_files_are_opened_and_none_makes_the_opening_wait() {
     let _socket =
         std::os::unix::net::UnixListener::bind(machine.path("table/data/socket")).unwrap();
     let dev = Path::new("/dev");
-    let storage = Storage::new(&options(&[], &[dev]), &machine.path("table"), "/t", &[]).unwrap();
+    let storage = Storage::new(
+        &options(&[], &[dev]),
+        &machine.path("table").into(),
+        &Default::default(),
+        "/t",
+        &[],
+    )
+    .unwrap();
     for other in ["/t/data", "/t/data/fifo", "/t/data/socket", "/dev/zero"] {
         let opened = storage.open(other);
         assert!(
@@ -86,7 +100,7 @@ fn only_regular_files_are_opened_and_none_makes_the_opening_wait() {
         );
     }
     let counters = Counters::default();
-    let named = super::read_named_file(&fifo, 100, &counters);
+    let named = super::read_named_file(&fifo.into(), &Default::default(), 100, &counters);
     assert!(matches!(named, Err(StorageError::NotRegular { .. })));
 }
 

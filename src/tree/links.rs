@@ -58,7 +58,7 @@ impl TableState {
         let time = times::parse(name).ok_or_else(TreeError::not_found)?;
         let log = &self.metadata.snapshot_log;
         let absent = |reason: String| {
-            let path = self.pointer.metadata.display();
+            let path = &self.pointer.metadata;
             TreeError::new(ErrorKind::Absent, format!("{path}: {reason}"))
         };
         let id = times::snapshot_at(log, time).ok_or_else(|| {

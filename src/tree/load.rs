@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use crate::iceberg::metadata::{Snapshot, TableMetadata};
 use crate::iceberg::schema::SchemaId;
 use crate::parquet::{ParquetError, View};
 use crate::scan::{self, Plan};
-use crate::storage::{self, Storage, StorageOptions};
+use crate::storage::{self, Address, Storage, StorageOptions};
 use crate::text::{Engine, TextError, TextOptions};
 
 use super::faults::{ErrorKind, TreeError};
@@ -67,14 +66,17 @@ pub(super) struct Source {
 }
 
 /// A metadata file's JSON, decompressed where it is gzip, whatever its name says.
-pub(super) fn metadata_text(source: &Source, path: &Path) -> Result<Bytes, TreeError> {
-    let bytes = storage::read_named_file(path, MAX_METADATA, &source.counters)
-        .map_err(|e| TreeError::from_source(&e, e.is_unsupported()))?;
+pub(super) fn metadata_text(source: &Source, pointer: &TablePointer) -> Result<Bytes, TreeError> {
+    let path = &pointer.metadata;
+    let bytes = match &pointer.content {
+        Some(content) => content.clone(),
+        None => storage::read_named_file(path, &pointer.access, MAX_METADATA, &source.counters)
+            .map_err(|e| TreeError::from_source(&e, e.is_unsupported()))?,
+    };
     if !bytes.starts_with(&[0x1f, 0x8b]) {
         return Ok(bytes);
     }
-    let broken =
-        |reason: String| TreeError::new(ErrorKind::Io, format!("{}: {reason}", path.display()));
+    let broken = |reason: String| TreeError::new(ErrorKind::Io, format!("{path}: {reason}"));
     let mut text = Vec::new();
     flate2::read::MultiGzDecoder::new(&*bytes)
         .take(MAX_METADATA + 1)
@@ -90,16 +92,16 @@ pub(super) fn metadata_text(source: &Source, path: &Path) -> Result<Bytes, TreeE
 }
 
 /// Table metadata from its JSON.
-pub(super) fn parse(path: &Path, text: &[u8]) -> Result<TableMetadata, TreeError> {
+pub(super) fn parse(path: &Address, text: &[u8]) -> Result<TableMetadata, TreeError> {
     TableMetadata::parse(text).map_err(|e| {
         let error = TreeError::from_source(&e, e.is_unsupported());
-        TreeError::new(error.kind, format!("{}: {}", path.display(), error.message))
+        TreeError::new(error.kind, format!("{path}: {}", error.message))
     })
 }
 
 /// Each schema of a metadata file as the file has it, indented.
 pub(super) fn schemas_json(
-    path: &Path,
+    path: &Address,
     text: &[u8],
 ) -> Result<BTreeMap<SchemaId, Arc<str>>, TreeError> {
     #[derive(Deserialize)]
@@ -110,7 +112,7 @@ pub(super) fn schemas_json(
         schema: Option<serde_json::Value>,
     }
     let found: Schemas = serde_json::from_slice(text)
-        .map_err(|e| TreeError::new(ErrorKind::Io, format!("{}: {e}", path.display())))?;
+        .map_err(|e| TreeError::new(ErrorKind::Io, format!("{path}: {e}")))?;
     let schemas = found
         .schemas
         .filter(|schemas| !schemas.is_empty())
@@ -141,6 +143,7 @@ pub(super) fn storage(
     Storage::new(
         &source.options.storage,
         &pointer.root,
+        &pointer.access,
         &metadata.location,
         &extra,
     )

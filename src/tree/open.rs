@@ -158,7 +158,7 @@ impl Tree {
             Node::Daemon(document) => text(&self.daemon_text(*document), true),
             Node::Table(ident, TableNode::TableJson) => {
                 let (state, _) = self.state(ident)?;
-                let text = load::metadata_text(&self.source, &state.pointer.metadata)?;
+                let text = load::metadata_text(&self.source, &state.pointer)?;
                 if length(text.len()) != state.json_len {
                     return Err(state.broken("it has changed since it was read"));
                 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -12,7 +11,7 @@ use crate::iceberg::metadata::{
     NAME_MAPPING_PROPERTY, RefKind, Snapshot, SnapshotId, TableMetadata,
 };
 use crate::iceberg::schema::{Schema, SchemaId};
-use crate::storage::Storage;
+use crate::storage::{Address, Storage};
 
 use super::faults::{ErrorKind, TreeError};
 use super::load::{self, Source};
@@ -41,11 +40,12 @@ struct Stamp {
 }
 
 impl Stamp {
-    fn of(path: &Path) -> std::io::Result<Stamp> {
-        let metadata = std::fs::metadata(path)?;
+    /// A metadata file in a store is named anew with each commit: its name tells all.
+    fn of(address: &Address) -> std::io::Result<Stamp> {
+        let metadata = address.local().map(std::fs::metadata).transpose()?;
         Ok(Stamp {
-            modified: metadata.modified().ok(),
-            len: metadata.len(),
+            modified: metadata.as_ref().and_then(|m| m.modified().ok()),
+            len: metadata.map_or(0, |m| m.len()),
         })
     }
 }
@@ -58,7 +58,7 @@ fn hash(value: &impl Hash) -> u64 {
 
 impl TableState {
     fn load(source: &Source, pointer: TablePointer, stamp: Stamp) -> Result<TableState, TreeError> {
-        let text = load::metadata_text(source, &pointer.metadata)?;
+        let text = load::metadata_text(source, &pointer)?;
         let metadata = load::parse(&pointer.metadata, &text)?;
         let storage = load::storage(source, &pointer, &metadata)?;
         let incarnation = Incarnation(match metadata.table_uuid {
@@ -98,7 +98,7 @@ impl TableState {
     pub(super) fn broken(&self, reason: &str) -> TreeError {
         TreeError::new(
             ErrorKind::Io,
-            format!("{}: {reason}", self.pointer.metadata.display()),
+            format!("{}: {reason}", self.pointer.metadata),
         )
     }
 
@@ -219,13 +219,10 @@ impl Table {
         let Some(pointer) = pointer else {
             return Ok(None);
         };
-        let stamp = Stamp::of(&pointer.metadata).map_err(|e| {
-            TreeError::new(
-                ErrorKind::Io,
-                format!("{}: {e}", pointer.metadata.display()),
-            )
-        })?;
-        if let Some(known) = known.filter(|known| known.pointer == pointer && known.stamp == stamp)
+        let stamp = Stamp::of(&pointer.metadata)
+            .map_err(|e| TreeError::new(ErrorKind::Io, format!("{}: {e}", pointer.metadata)))?;
+        if let Some(known) =
+            known.filter(|known| known.pointer.same_place(&pointer) && known.stamp == stamp)
         {
             return Ok(Some(Arc::clone(known)));
         }
@@ -234,7 +231,7 @@ impl Table {
         source.counters.metadata_read.add(1);
         tracing::info!(
             table = self.ident.name,
-            metadata = %state.pointer.metadata.display(),
+            metadata = %state.pointer.metadata,
             took = ?started.elapsed(),
             "table metadata read"
         );

@@ -63,7 +63,14 @@ fn view(deleted: &[i64]) -> (TestTable, Arc<View>, ParquetFile) {
     });
     let metadata = TableMetadata::parse(metadata.to_string().as_bytes()).unwrap();
     let options = StorageOptions::new(Arc::clone(&table.counters));
-    let storage = Storage::new(&options, table.directory.path(), LOCATION, &[]).unwrap();
+    let storage = Storage::new(
+        &options,
+        &table.directory.path().into(),
+        &Default::default(),
+        LOCATION,
+        &[],
+    )
+    .unwrap();
     let view = Arc::new(View {
         storage: Arc::new(storage),
         cache: Arc::new(Cache::new(1 << 20, Arc::clone(&table.counters))),

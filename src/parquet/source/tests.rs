@@ -372,7 +372,14 @@ fn a_footer_takes_one_read_or_two_where_it_is_longer_than_64_kib() {
         std::fs::write(&path, &file).unwrap();
         let location = directory.path().to_str().unwrap();
         let options = StorageOptions::default();
-        let storage = Storage::new(&options, directory.path(), location, &[]).unwrap();
+        let storage = Storage::new(
+            &options,
+            &directory.path().into(),
+            &Default::default(),
+            location,
+            &[],
+        )
+        .unwrap();
         let source = storage.open(path.to_str().unwrap()).unwrap();
         let counters = storage.counters();
         let footer = SourceFooter::read(&source, counters).unwrap();

@@ -164,7 +164,8 @@ fn rule_14_map_path_beats_the_location_and_the_longest_prefix_wins() {
     ];
     let storage = Storage::new(
         &options(&maps, &[]),
-        &machine.path("table"),
+        &machine.path("table").into(),
+        &Default::default(),
         "s3://bucket/t",
         &[],
     )
@@ -187,8 +188,14 @@ fn rule_14_of_two_mappings_of_one_path_the_one_of_the_same_storage_is_meant() {
         [("/x", &*a), ("hdfs://host/x", &*b)],
         [("hdfs://host/x", &*b), ("/x", &*a)],
     ] {
-        let storage =
-            Storage::new(&options(&maps, &[]), &machine.path("table"), "/t", &[]).unwrap();
+        let storage = Storage::new(
+            &options(&maps, &[]),
+            &machine.path("table").into(),
+            &Default::default(),
+            "/t",
+            &[],
+        )
+        .unwrap();
         assert_eq!(content(&storage, "/x/f"), "a/f");
         assert_eq!(content(&storage, "hdfs://host/x/f"), "b/f");
     }
@@ -203,7 +210,14 @@ fn rule_14_two_mappings_to_one_place_make_two_spellings_equal() {
         ("/test-warehouse/t", &table),
         ("hdfs://localhost:20500/test-warehouse/t", &table),
     ];
-    let storage = Storage::new(&options(&maps, &[]), &table, "/other", &[]).unwrap();
+    let storage = Storage::new(
+        &options(&maps, &[]),
+        &table.clone().into(),
+        &Default::default(),
+        "/other",
+        &[],
+    )
+    .unwrap();
     let data_file = storage.canonical("/test-warehouse/t/data/f");
     assert_eq!(
         storage.canonical("hdfs://localhost:20500/test-warehouse/t/data/f"),
@@ -246,7 +260,8 @@ fn extra_locations_and_allowed_paths_are_read_as_they_stand() {
     ];
     let storage = Storage::new(
         &options(&[], &[&allowed]),
-        &machine.path("table"),
+        &machine.path("table").into(),
+        &Default::default(),
         "/t",
         &extra,
     )
@@ -325,7 +340,14 @@ fn symlinks_inside_the_table_or_into_an_allowed_directory_are_followed() {
     symlink("data", machine.path("table/relative")).unwrap();
     symlink(machine.path("table/data"), machine.path("table/absolute")).unwrap();
     let disk = machine.path("disk2");
-    let storage = Storage::new(&options(&[], &[&disk]), &machine.path("table"), "/t", &[]).unwrap();
+    let storage = Storage::new(
+        &options(&[], &[&disk]),
+        &machine.path("table").into(),
+        &Default::default(),
+        "/t",
+        &[],
+    )
+    .unwrap();
     assert_eq!(content(&storage, "/t/more/g"), "disk2/data/g");
     assert_eq!(content(&storage, "/t/relative/f"), "table/data/f");
     assert_eq!(content(&storage, "/t/absolute/f"), "table/data/f");
@@ -392,5 +414,14 @@ fn map_path_option_splits_where_the_new_directory_exists() {
         assert!(parse(bad).is_err(), "{bad}");
     }
     let missing = options(&[("/x", Path::new("/absent"))], &[]);
-    assert!(Storage::new(&missing, &machine.path("y"), "/t", &[]).is_err());
+    assert!(
+        Storage::new(
+            &missing,
+            &machine.path("y").into(),
+            &Default::default(),
+            "/t",
+            &[]
+        )
+        .is_err()
+    );
 }

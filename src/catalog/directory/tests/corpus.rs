@@ -104,16 +104,22 @@ fn corpus_every_table_is_found_and_all_its_files_open_where_they_lie_now() {
             .table(&catalog.single_table().unwrap())
             .unwrap()
             .unwrap();
-        if (&pointer.metadata, &pointer.root) != (&expected, &directory) {
+        if (pointer.metadata.local(), pointer.root.local()) != (Some(&expected), Some(&directory)) {
             wrong.push(format!("{name}: {pointer:?}"));
             continue;
         }
         tables += 1;
 
-        let metadata = parsed(&pointer.metadata);
+        let metadata = parsed(pointer.metadata.local().unwrap());
         let location = metadata["location"].as_str().unwrap();
-        let storage =
-            Storage::new(&StorageOptions::default(), &pointer.root, location, &[]).unwrap();
+        let storage = Storage::new(
+            &StorageOptions::default(),
+            &pointer.root,
+            &Default::default(),
+            location,
+            &[],
+        )
+        .unwrap();
         let mut missing = Vec::new();
         let mut seen = HashSet::new();
         let mut paths = recorded_paths(&metadata);
@@ -154,20 +160,32 @@ fn corpus_data_kept_elsewhere_is_read_through_a_second_mapping() {
     let location = "file:/tmp/wh_gen/a/custom_data_path";
     let mut options = StorageOptions::default();
     assert!(
-        Storage::new(&options, &directory, location, &[])
-            .unwrap()
-            .open(&recorded)
-            .is_err()
+        Storage::new(
+            &options,
+            &directory.clone().into(),
+            &Default::default(),
+            location,
+            &[]
+        )
+        .unwrap()
+        .open(&recorded)
+        .is_err()
     );
     options.map_paths.push(PathMapping {
         old: old.to_owned(),
         new,
     });
     assert!(
-        Storage::new(&options, &directory, location, &[])
-            .unwrap()
-            .open(&recorded)
-            .is_ok()
+        Storage::new(
+            &options,
+            &directory.clone().into(),
+            &Default::default(),
+            location,
+            &[]
+        )
+        .unwrap()
+        .open(&recorded)
+        .is_ok()
     );
 }
 

@@ -1,0 +1,126 @@
+//! Where a table lies and how its stores are reached, as catalogs hand it out.
+//!
+//! Property names are those that Iceberg catalogs use, whatever the catalog (`s3.endpoint`, `s3.access-key-id`,
+//! `adls.sas-token.<account>`, `gcs.oauth2.token` …): the stores alone know what they mean. What may be secret is
+//! never shown: `Debug` lists names.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use url::Url;
+
+use super::StorageError;
+
+/// A file or directory of this machine, or of a store.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Address {
+    /// Absolute.
+    Local(PathBuf),
+    /// Never `file:`.
+    Remote(Url),
+}
+
+impl Address {
+    /// The path, for what lies on this machine.
+    pub fn local(&self) -> Option<&Path> {
+        match self {
+            Self::Local(path) => Some(path),
+            Self::Remote(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local(path) => path.display().fmt(f),
+            Self::Remote(url) => url.fmt(f),
+        }
+    }
+}
+
+impl From<PathBuf> for Address {
+    fn from(path: PathBuf) -> Self {
+        Self::Local(path)
+    }
+}
+
+impl From<&Path> for Address {
+    fn from(path: &Path) -> Self {
+        Self::Local(path.to_owned())
+    }
+}
+
+/// Properties of a store. `Debug` shows their names only.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Properties(pub BTreeMap<String, String>);
+
+impl Properties {
+    /// The value of a property.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+}
+
+impl fmt::Debug for Properties {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// Properties for the URLs under a prefix: `storage-credentials` of the REST catalog.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrefixedProperties {
+    /// Of a URL; the longest that fits counts.
+    pub prefix: String,
+    /// Stand before those of the table.
+    pub properties: Properties,
+}
+
+/// Gives credentials anew, before those it gave run out.
+pub trait Renewal: Send + Sync + fmt::Debug {
+    /// Asks the catalog. Blocks.
+    fn renew(&self) -> Result<Vec<PrefixedProperties>, StorageError>;
+}
+
+/// A request as a signer sends it on.
+#[derive(Clone, Debug)]
+pub struct SignedRequest {
+    /// Absolute.
+    pub url: String,
+    /// All headers that are signed or carry the signature.
+    pub headers: Vec<(String, String)>,
+}
+
+/// What a signer gives, once it is there.
+pub type Signing<'s> =
+    Pin<Box<dyn Future<Output = Result<SignedRequest, StorageError>> + Send + 's>>;
+
+/// Signs requests to S3 in the catalog's name (remote signing).
+pub trait RequestSigner: Send + Sync + fmt::Debug {
+    /// Signs one request, of a method and an absolute URL, for a region.
+    fn sign<'s>(
+        &'s self,
+        method: &'s str,
+        url: &'s str,
+        region: &'s str,
+        headers: &'s [(String, String)],
+    ) -> Signing<'s>;
+}
+
+/// How the stores of one table are reached.
+#[derive(Clone, Debug, Default)]
+pub struct StoreAccess {
+    /// Of all the table's stores: the user's, then the catalog's, then the table's own.
+    pub properties: Properties,
+    /// Beyond those, by prefix.
+    pub credentials: Vec<PrefixedProperties>,
+    /// Set where `credentials` run out.
+    pub renewal: Option<Arc<dyn Renewal>>,
+    /// Set where the catalog signs the requests.
+    pub signer: Option<Arc<dyn RequestSigner>>,
+}
