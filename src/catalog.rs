@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::storage::{Address, StoreAccess};
+use crate::storage::{Address, StorageError, StoreAccess};
 
 pub mod directory;
 mod metadata_file;
@@ -65,12 +65,15 @@ pub enum CatalogError {
     /// There is a table, and it cannot be told which metadata file is its current one.
     #[error("{path}: {reason}")]
     Pointer { path: String, reason: String },
+    /// A store's answer.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
 }
 
 impl CatalogError {
-    /// Whether the table may be sound but is of a kind that is not supported: never so for local directories.
+    /// Whether the table may be sound but is of a kind that is not supported.
     pub fn is_unsupported(&self) -> bool {
-        false
+        matches!(self, Self::Storage(error) if error.is_unsupported())
     }
 }
 

@@ -11,8 +11,8 @@ use anyhow::{Context, bail};
 use url::Url;
 
 use crate::catalog::Catalog;
-use crate::catalog::directory::DirectoryCatalog;
-use crate::storage::Properties;
+use crate::catalog::directory::{DirectoryCatalog, StoreDirectoryCatalog};
+use crate::storage::{Properties, StorageOptions};
 
 /// What is mounted.
 #[derive(Clone, Debug)]
@@ -64,17 +64,24 @@ impl Source {
     pub(super) fn open(
         &self,
         mountpoint: &Path,
-        _properties: &Properties,
+        properties: &Properties,
+        storage: &StorageOptions,
     ) -> anyhow::Result<Box<dyn Catalog>> {
         match self {
-            Self::Local(path) => local(path, mountpoint),
-            Self::Url(url) => bail!("{}: {}: is not supported", self.shown(), url.scheme()),
+            Self::Local(path) => local(path, mountpoint, properties),
+            Self::Url(url) => Ok(Box::new(StoreDirectoryCatalog::open(
+                url, storage, properties,
+            )?)),
         }
     }
 }
 
-fn local(source: &Path, mountpoint: &Path) -> anyhow::Result<Box<dyn Catalog>> {
-    let catalog = DirectoryCatalog::open(source)?;
+fn local(
+    source: &Path,
+    mountpoint: &Path,
+    properties: &Properties,
+) -> anyhow::Result<Box<dyn Catalog>> {
+    let catalog = DirectoryCatalog::open(source)?.with_properties(properties);
     // The daemon must not look for tables in its own mount: it would wait for itself.
     if !mountpoint.starts_with(source) {
         Ok(Box::new(catalog))
