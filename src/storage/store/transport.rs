@@ -12,12 +12,12 @@ use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
     HttpResponseBody, HttpService,
 };
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Request, Url};
+use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, HeaderMap, HeaderName, HeaderValue, RANGE};
+use reqwest::{Request, StatusCode, Url};
 
 use crate::counters::Counters;
 use crate::storage::RequestSigner;
-use crate::storage::web::{self, Limits};
+use crate::storage::web::{self, Answer, Limits};
 
 /// For how long a machine is asked whether it has credentials: most have none, and nothing answers.
 const METADATA_PATIENCE: Duration = Duration::from_secs(3);
@@ -62,8 +62,14 @@ impl HttpService for Transport {
         if let Some(signer) = &self.signer {
             request = signer.signed(request).await?;
         }
+        let range = request.headers().get(RANGE).cloned();
         let answer = web::send(request, limits, counters).await;
-        let answer = answer.map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
+        let mut answer = answer.map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
+        if answer.status == StatusCode::OK
+            && let Some(range) = range.as_ref().and_then(|range| range.to_str().ok())
+        {
+            cut(&mut answer, range);
+        }
         let body = if answer.status.is_success() {
             HttpResponseBody::from(answer.body)
         } else {
@@ -101,6 +107,44 @@ impl Signer {
         names.remove(reqwest::header::HOST);
         request.headers_mut().extend(names);
         Ok(request)
+    }
+}
+
+/// Makes what was asked for of a whole file: a server may send that instead of a range, and some do where the range
+/// holds all of it. What is not in the file stays uncut, and is then refused.
+fn cut(answer: &mut Answer, range: &str) {
+    if answer.headers.contains_key(CONTENT_RANGE) {
+        // A range after all, under the wrong status.
+        answer.status = StatusCode::PARTIAL_CONTENT;
+        return;
+    }
+    let Ok(size) = u64::try_from(answer.body.len()) else {
+        return;
+    };
+    let bounds = range.strip_prefix("bytes=").and_then(|text| {
+        let (first, last) = text.split_once('-')?;
+        match (first, last) {
+            ("", len) => Some(size.saturating_sub(len.parse().ok()?)..size),
+            (first, "") => Some(first.parse().ok()?..size),
+            (first, last) => {
+                Some(first.parse().ok()?..last.parse::<u64>().ok()?.checked_add(1)?.min(size))
+            }
+        }
+    });
+    let Some(bounds) = bounds.filter(|bounds| bounds.start < bounds.end) else {
+        return;
+    };
+    let (Ok(start), Ok(end)) = (usize::try_from(bounds.start), usize::try_from(bounds.end)) else {
+        return;
+    };
+    let told = format!("bytes {}-{}/{size}", bounds.start, bounds.end - 1);
+    if let Ok(told) = HeaderValue::from_str(&told) {
+        answer.body = answer.body.slice(start..end);
+        answer.headers.insert(CONTENT_RANGE, told);
+        answer
+            .headers
+            .insert(CONTENT_LENGTH, HeaderValue::from(bounds.end - bounds.start));
+        answer.status = StatusCode::PARTIAL_CONTENT;
     }
 }
 
