@@ -19,8 +19,8 @@ use std::sync::Arc;
 
 use crate::cache::{Cache, CacheKey};
 use crate::iceberg::FormatError;
-use crate::iceberg::manifest::FileFormat;
-use crate::storage::{SourceFile, SpillWriter, Spilled, Storage, StorageError};
+use crate::iceberg::manifest::{DataFile, FileFormat};
+use crate::storage::{Expected, SourceFile, SpillWriter, Spilled, Storage, StorageError};
 
 mod avro;
 mod columns;
@@ -87,21 +87,29 @@ impl From<FormatError> for Failure {
 pub fn open(
     storage: &Storage,
     cache: &Cache,
-    path: &str,
-    format: &FileFormat,
+    file: &DataFile,
 ) -> Result<Arc<SourceFile>, ConvertError> {
-    let convert: fn(&SourceFile, BufWriter<SpillWriter>) -> _ = match format {
-        FileFormat::Parquet => return Ok(storage.open(path)?),
+    let path = &file.path;
+    let mut expected = Expected {
+        size: Some(file.file_size),
+        first: None,
+    };
+    let convert: fn(&SourceFile, BufWriter<SpillWriter>) -> _ = match &file.format {
+        FileFormat::Parquet => return Ok(storage.open_expecting(path, &expected)?),
         FileFormat::Avro => avro::convert,
         FileFormat::Orc => orc::convert,
         other => {
             return Err(ConvertError::Unsupported {
-                path: path.to_owned(),
+                path: path.clone(),
                 feature: format!("the file format {other:?}"),
             });
         }
     };
-    let source = storage.open(path)?;
+    if file.format == FileFormat::Avro {
+        // It is read from its beginning.
+        expected.first = Some(0..avro::HEADER);
+    }
+    let source = storage.open_expecting(path, &expected)?;
     let key = CacheKey {
         kind: "as-parquet",
         id: format!("{:?}", source.identity()),

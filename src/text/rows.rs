@@ -138,6 +138,13 @@ impl Rows {
             let rows = u64::try_from(footer.num_rows()).unwrap_or(0);
             let bytes = u64::try_from(footer.total_byte_size()).unwrap_or(0);
             let width = (bytes / rows.max(1)).max(1);
+            let ranges = footer.columns().iter().map(|column| column.byte_range());
+            let (starts, ends): (Vec<u64>, Vec<u64>) = ranges
+                .map(|(start, len)| (start, start.saturating_add(len)))
+                .unzip();
+            if let (Some(start), Some(end)) = (starts.iter().min(), ends.iter().max()) {
+                self.parquet.prefetch(&(*start..*end));
+            }
             let batch = (BATCH_BYTES / width).clamp(1, BATCH_ROWS);
             let selection = [
                 RowSelector::skip(size(row)?),
