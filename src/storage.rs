@@ -79,6 +79,9 @@ pub enum StorageError {
     /// A file to be read whole is larger than any honest one. All in bytes.
     #[error("{path}: {size} bytes, where at most {max} are expected")]
     TooLarge { path: String, size: u64, max: u64 },
+    /// A location that is recorded for a table or its metadata file names no place.
+    #[error("{text}: {reason}")]
+    BadLocation { text: String, reason: String },
     /// `--map-path` without its `=`, or with nothing to map.
     #[error("--map-path {text}: expected OLD=NEW")]
     BadMapping { text: String },
