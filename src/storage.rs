@@ -39,6 +39,7 @@ mod source_file;
 mod spill;
 #[cfg(test)]
 mod tests;
+pub mod web;
 
 pub use access::{
     Address, PrefixedProperties, Properties, Renewal, RequestSigner, SignedRequest, Signing,
