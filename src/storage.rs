@@ -45,6 +45,7 @@ pub use access::{
     Address, PrefixedProperties, Properties, Renewal, RequestSigner, SignedRequest, Signing,
     StoreAccess,
 };
+pub(crate) use location::percent_decoded;
 pub use source_file::{FileIdentity, SourceFile};
 pub use spill::{Spill, SpillWriter, Spilled};
 

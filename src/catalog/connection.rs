@@ -3,6 +3,7 @@
 //! | text | catalog |
 //! |---|---|
 //! | `sqlite:///file`, `jdbc:sqlite:file` | [`super::sql`], over SQLite |
+//! | `postgresql://user@host/database`, `jdbc:postgresql:…` | [`super::sql`], over PostgreSQL |
 //!
 //! Everything relative is resolved when a text is parsed, since the daemon leaves the working directory afterwards. What is
 //! shown of a connection has no secrets.
@@ -14,6 +15,7 @@ use crate::storage::Properties;
 
 use super::outage::Patient;
 use super::sql::SqlCatalog;
+use super::sql::postgres::{Postgres, Target};
 use super::sql::sqlite::{self, Sqlite};
 use super::{Catalog, CatalogError};
 
@@ -30,6 +32,8 @@ pub struct Connection {
 enum Locator {
     /// Absolute.
     Sqlite(PathBuf),
+    /// What follows the scheme and its colon. Holds secrets.
+    Postgres(String),
 }
 
 impl Connection {
@@ -51,6 +55,9 @@ impl Connection {
     pub fn shown(&self) -> String {
         match &self.locator {
             Locator::Sqlite(path) => format!("sqlite:///{}", path.display()),
+            Locator::Postgres(rest) => {
+                Target::parse(rest, &[]).map_or_else(|_| "postgresql".to_owned(), |t| t.shown())
+            }
         }
     }
 
@@ -61,6 +68,15 @@ impl Connection {
         let catalog: Box<dyn Catalog> = match &self.locator {
             Locator::Sqlite(path) => {
                 let database = Box::new(Sqlite::new(path.clone()));
+                Box::new(SqlCatalog::open(database, merged)?)
+            }
+            Locator::Postgres(rest) => {
+                let options = merged.0.iter().filter_map(|(name, value)| {
+                    let name = name.strip_prefix("jdbc.")?;
+                    Some((name.to_owned(), value.clone()))
+                });
+                let target = Target::parse(rest, &options.collect::<Vec<_>>())?;
+                let database = Box::new(Postgres::new(&target)?);
                 Box::new(SqlCatalog::open(database, merged)?)
             }
         };
@@ -102,6 +118,7 @@ impl Locator {
                 })?;
                 Ok(Some(Self::Sqlite(path)))
             }
+            "postgresql" | "postgres" => Ok(Some(Self::Postgres(rest.to_owned()))),
             _ => Ok(None),
         }
     }

@@ -18,6 +18,7 @@ use crate::storage::{Properties, StoreAccess};
 
 use super::{Catalog, CatalogError, Listing, TableIdent, TablePointer};
 
+pub(super) mod postgres;
 pub(super) mod sqlite;
 #[cfg(test)]
 mod tests;
