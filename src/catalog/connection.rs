@@ -2,6 +2,7 @@
 //!
 //! | text | catalog |
 //! |---|---|
+//! | `rest+https://host/base`, `rest+https://host/base#namespace.table` | [`super::rest`] |
 //! | `sqlite:///file`, `jdbc:sqlite:file` | [`super::sql`], over SQLite |
 //!
 //! Everything relative is resolved when a text is parsed, since the daemon leaves the working directory afterwards. What is
@@ -9,13 +10,18 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use url::Url;
+
+use crate::counters::Counters;
 use crate::storage::Properties;
 
 use super::outage::Patient;
+use super::rest::{self, RestCatalog};
 use super::sql::SqlCatalog;
 use super::sql::sqlite::{self, Sqlite};
-use super::{Catalog, CatalogError};
+use super::{Catalog, CatalogError, TableIdent};
 
 /// A catalog that has been named and not yet asked.
 #[derive(Clone)]
@@ -28,6 +34,8 @@ pub struct Connection {
 /// Which catalog.
 #[derive(Clone)]
 enum Locator {
+    /// A server, and the table that is meant where it is one.
+    Rest(Url, Option<TableIdent>),
     /// Absolute.
     Sqlite(PathBuf),
 }
@@ -50,15 +58,23 @@ impl Connection {
     /// How it is shown: without user, password and options.
     pub fn shown(&self) -> String {
         match &self.locator {
+            Locator::Rest(base, only) => rest::shown(base, only.as_ref()),
             Locator::Sqlite(path) => format!("sqlite:///{}", path.display()),
         }
     }
 
     /// The catalog, asked whether it is one. `properties` are the user's.
-    pub fn open(&self, properties: &Properties) -> Result<Box<dyn Catalog>, CatalogError> {
+    pub fn open(
+        &self,
+        properties: &Properties,
+        counters: &Arc<Counters>,
+    ) -> Result<Box<dyn Catalog>, CatalogError> {
         let mut merged = self.properties.clone();
         merged.0.extend(properties.0.clone());
         let catalog: Box<dyn Catalog> = match &self.locator {
+            Locator::Rest(base, only) => {
+                Box::new(RestCatalog::open(base, only.clone(), &merged, counters)?)
+            }
             Locator::Sqlite(path) => {
                 let database = Box::new(Sqlite::new(path.clone()));
                 Box::new(SqlCatalog::open(database, merged)?)
@@ -82,6 +98,14 @@ impl Locator {
         let Some((scheme, rest)) = scheme(text) else {
             return Ok(None);
         };
+        if matches!(scheme, "rest+http" | "rest+https") {
+            let url = text.strip_prefix("rest+").unwrap_or(text);
+            let (base, only) = rest::parse(url).map_err(|reason| CatalogError::Configuration {
+                catalog: scheme.to_owned(),
+                reason,
+            })?;
+            return Ok(Some(Self::Rest(base, only)));
+        }
         // SQLAlchemy's `dialect+driver`: which driver is no concern of ours.
         let dialect = scheme
             .split_once('+')
