@@ -13,6 +13,7 @@ mod connection;
 pub mod directory;
 mod metadata_file;
 mod outage;
+mod rest;
 mod sql;
 
 pub use connection::Connection;

@@ -2,6 +2,7 @@
 //!
 //! | text | catalog |
 //! |---|---|
+//! | `rest+https://host/base`, `rest+https://host/base#namespace.table` | [`super::rest`] |
 //! | `sqlite:///file`, `jdbc:sqlite:file` | [`super::sql`], over SQLite |
 //! | `postgresql://user@host/database`, `jdbc:postgresql:…` | [`super::sql`], over PostgreSQL |
 //!
@@ -10,14 +11,19 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use url::Url;
+
+use crate::counters::Counters;
 use crate::storage::Properties;
 
 use super::outage::Patient;
+use super::rest::{self, RestCatalog};
 use super::sql::SqlCatalog;
 use super::sql::postgres::{Postgres, Target};
 use super::sql::sqlite::{self, Sqlite};
-use super::{Catalog, CatalogError};
+use super::{Catalog, CatalogError, TableIdent};
 
 /// A catalog that has been named and not yet asked.
 #[derive(Clone)]
@@ -30,6 +36,8 @@ pub struct Connection {
 /// Which catalog.
 #[derive(Clone)]
 enum Locator {
+    /// A server, and the table that is meant where it is one.
+    Rest(Url, Option<TableIdent>),
     /// Absolute.
     Sqlite(PathBuf),
     /// What follows the scheme and its colon. Holds secrets.
@@ -54,6 +62,7 @@ impl Connection {
     /// How it is shown: without user, password and options.
     pub fn shown(&self) -> String {
         match &self.locator {
+            Locator::Rest(base, only) => rest::shown(base, only.as_ref()),
             Locator::Sqlite(path) => format!("sqlite:///{}", path.display()),
             Locator::Postgres(rest) => {
                 Target::parse(rest, &[]).map_or_else(|_| "postgresql".to_owned(), |t| t.shown())
@@ -62,10 +71,17 @@ impl Connection {
     }
 
     /// The catalog, asked whether it is one. `properties` are the user's.
-    pub fn open(&self, properties: &Properties) -> Result<Box<dyn Catalog>, CatalogError> {
+    pub fn open(
+        &self,
+        properties: &Properties,
+        counters: &Arc<Counters>,
+    ) -> Result<Box<dyn Catalog>, CatalogError> {
         let mut merged = self.properties.clone();
         merged.0.extend(properties.0.clone());
         let catalog: Box<dyn Catalog> = match &self.locator {
+            Locator::Rest(base, only) => {
+                Box::new(RestCatalog::open(base, only.clone(), &merged, counters)?)
+            }
             Locator::Sqlite(path) => {
                 let database = Box::new(Sqlite::new(path.clone()));
                 Box::new(SqlCatalog::open(database, merged)?)
@@ -98,6 +114,14 @@ impl Locator {
         let Some((scheme, rest)) = scheme(text) else {
             return Ok(None);
         };
+        if matches!(scheme, "rest+http" | "rest+https") {
+            let url = text.strip_prefix("rest+").unwrap_or(text);
+            let (base, only) = rest::parse(url).map_err(|reason| CatalogError::Configuration {
+                catalog: scheme.to_owned(),
+                reason,
+            })?;
+            return Ok(Some(Self::Rest(base, only)));
+        }
         // SQLAlchemy's `dialect+driver`: which driver is no concern of ours.
         let dialect = scheme
             .split_once('+')

@@ -61,9 +61,9 @@ pub(super) fn run(args: &MountArgs) -> anyhow::Result<()> {
     let cache_memory = args
         .cache_memory
         .unwrap_or_else(crate::cache::default_budget);
-    let cache = Arc::new(Cache::new(cache_memory, counters));
+    let cache = Arc::new(Cache::new(cache_memory, Arc::clone(&counters)));
     raise_descriptor_limit();
-    let catalog = source.open(&mountpoint, &properties)?;
+    let catalog = source.open(&mountpoint, &properties, &counters)?;
     let tree = Arc::new(Tree::new(
         catalog,
         cache,

@@ -6,12 +6,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use url::Url;
 
 use crate::catalog::directory::DirectoryCatalog;
 use crate::catalog::{Catalog, Connection};
+use crate::counters::Counters;
 use crate::storage::Properties;
 
 /// What is mounted.
@@ -71,10 +73,11 @@ impl Source {
         &self,
         mountpoint: &Path,
         properties: &Properties,
+        counters: &Arc<Counters>,
     ) -> anyhow::Result<Box<dyn Catalog>> {
         match self {
             Self::Local(path) => local(path, mountpoint),
-            Self::Catalog(catalog) => Ok(catalog.open(properties)?),
+            Self::Catalog(catalog) => Ok(catalog.open(properties, counters)?),
             Self::Url(url) => bail!("{}: {}: is not supported", self.shown(), url.scheme()),
         }
     }
