@@ -57,6 +57,7 @@ pub use access::{
 };
 pub use directory::StoreFolder;
 pub use remote::Expected;
+pub(crate) use location::percent_decoded;
 pub use source_file::{FileIdentity, SourceFile};
 pub use spill::{Spill, SpillWriter, Spilled};
 pub use store::Level;
@@ -96,6 +97,9 @@ pub enum StorageError {
     /// A property of a store, or what stands for one, that cannot be used. The value may be secret and is not shown.
     #[error("{name}: {reason}")]
     Property { name: String, reason: String },
+    /// A location that is recorded for a table or its metadata file names no place.
+    #[error("{text}: {reason}")]
+    BadLocation { text: String, reason: String },
     /// `--map-path` without its `=`, or with nothing to map.
     #[error("--map-path {text}: expected OLD=NEW")]
     BadMapping { text: String },

@@ -1,6 +1,6 @@
 //! What a mount's SOURCE names, and the catalog behind it.
 //!
-//! A source is a local path unless it has the form of a URL (`scheme://…`). Its properties come from `--properties`
+//! A source is a local path unless it has the form of a URL (`scheme://…`) or names a catalog. Its properties come from `--properties`
 //! files and `--property` options, the later ones winning. What is shown of a source (`mount`, `ps`, logs) has neither
 //! user, password nor query.
 
@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use url::Url;
 
-use crate::catalog::Catalog;
 use crate::catalog::directory::{DirectoryCatalog, StoreDirectoryCatalog};
+use crate::catalog::{Catalog, Connection};
 use crate::storage::{Properties, StorageOptions};
 
 /// What is mounted.
@@ -19,13 +19,18 @@ use crate::storage::{Properties, StorageOptions};
 pub(super) enum Source {
     /// Resolved.
     Local(PathBuf),
-    /// A store's directory, or a catalog.
+    /// A store's directory.
     Url(Url),
+    /// A catalog.
+    Catalog(Connection),
 }
 
 impl Source {
     /// Parses a source and resolves a local path.
     pub(super) fn parse(text: &Path) -> anyhow::Result<Self> {
+        if let Some(catalog) = text.to_str().map(Connection::parse).transpose()?.flatten() {
+            return Ok(Self::Catalog(catalog));
+        }
         if let Some(text) = text.to_str()
             && text.contains("://")
         {
@@ -48,6 +53,7 @@ impl Source {
     pub(super) fn shown(&self) -> String {
         match self {
             Self::Local(path) => path.display().to_string(),
+            Self::Catalog(catalog) => catalog.shown(),
             Self::Url(url) => {
                 let mut url = url.clone();
                 // Fails only for URLs that can have neither.
@@ -69,6 +75,7 @@ impl Source {
     ) -> anyhow::Result<Box<dyn Catalog>> {
         match self {
             Self::Local(path) => local(path, mountpoint, properties),
+            Self::Catalog(catalog) => Ok(catalog.open(properties, &storage.counters)?),
             Self::Url(url) => Ok(Box::new(StoreDirectoryCatalog::open(
                 url, storage, properties,
             )?)),

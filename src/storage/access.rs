@@ -14,6 +14,7 @@ use std::sync::Arc;
 use url::Url;
 
 use super::StorageError;
+use super::location::{self, Location};
 
 /// A file or directory of this machine, or of a store. Shown without user, password and query.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -25,6 +26,34 @@ pub enum Address {
 }
 
 impl Address {
+    /// A location as metadata and catalogs record it: a local path in any of its spellings, or a URL.
+    pub fn recorded(text: &str) -> Result<Self, StorageError> {
+        let location = Location::parse(text);
+        if location.remote_scheme().is_some() {
+            return Url::parse(text)
+                .map(Self::Remote)
+                .map_err(|error| StorageError::BadLocation {
+                    text: text.to_owned(),
+                    reason: error.to_string(),
+                });
+        }
+        if !location.is_local_absolute() || text.contains('\0') {
+            return Err(StorageError::BadLocation {
+                text: text.to_owned(),
+                reason: "neither a URL nor an absolute path".to_owned(),
+            });
+        }
+        let literal = PathBuf::from(location.path());
+        // Java writes a `file:` URI for a path with spaces, PyIceberg the path as it is.
+        let decoded = text
+            .starts_with("file:")
+            .then(|| location::percent_decoded(location.path()))
+            .flatten()
+            .map(PathBuf::from)
+            .filter(|decoded| !literal.exists() && decoded.exists());
+        Ok(Self::Local(decoded.unwrap_or(literal)))
+    }
+
     /// The path, for what lies on this machine.
     pub fn local(&self) -> Option<&Path> {
         match self {

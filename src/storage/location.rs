@@ -200,7 +200,7 @@ pub(super) fn tidy(path: &str) -> String {
 }
 
 /// `text` with each `%XX` decoded, where there is one and the outcome is a path of valid UTF-8.
-pub(super) fn percent_decoded(text: &str) -> Option<String> {
+pub(crate) fn percent_decoded(text: &str) -> Option<String> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&byte, tail)) = rest.split_first() {

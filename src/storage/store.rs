@@ -193,6 +193,7 @@ impl Store {
             limits: Limits {
                 patience: timeout(&properties)?,
                 max_body: LARGEST_REQUEST.max(64 << 20),
+                ..Limits::default()
             },
             counters: Arc::clone(counters),
             signer: None,

@@ -58,6 +58,8 @@ pub struct Limits {
     pub patience: Duration,
     /// Bytes of the answer's body.
     pub max_body: u64,
+    /// Which statuses are worth another attempt.
+    pub temporary: fn(StatusCode) -> bool,
 }
 
 impl Default for Limits {
@@ -65,6 +67,7 @@ impl Default for Limits {
         Self {
             patience: Duration::from_secs(30),
             max_body: 64 << 20,
+            temporary: is_temporary,
         }
     }
 }
@@ -214,7 +217,7 @@ pub async fn send(
             counters.store_bytes.add(to_u64(answer.body.len()));
         }
         let asked_pause = match &outcome {
-            Ok(answer) if is_temporary(answer.status) => retry_after(&answer.headers),
+            Ok(answer) if (limits.temporary)(answer.status) => retry_after(&answer.headers),
             Err(Failure::Temporary(_)) => None,
             _ => return outcome.map_err(|failure| failure.finally(attempts, began.elapsed())),
         };

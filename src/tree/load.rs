@@ -143,9 +143,17 @@ pub(super) fn storage(
         .iter()
         .filter_map(|name| metadata.properties.get(*name).cloned())
         .collect();
+    let recorded;
+    let root = if source.catalog.tables_lie_where_recorded() {
+        recorded = Address::recorded(&metadata.location)
+            .map_err(|e| TreeError::from_source(&e, e.is_unsupported()))?;
+        &recorded
+    } else {
+        &pointer.root
+    };
     Storage::new(
         &source.options.storage,
-        &pointer.root,
+        root,
         &pointer.access,
         &metadata.location,
         &extra,
