@@ -56,8 +56,8 @@ pub use access::{
     StoreAccess,
 };
 pub use directory::StoreFolder;
-pub use remote::Expected;
 pub(crate) use location::percent_decoded;
+pub use remote::Expected;
 pub use source_file::{FileIdentity, SourceFile};
 pub use spill::{Spill, SpillWriter, Spilled};
 pub use store::Level;
