@@ -88,7 +88,9 @@ fn a_table_reaches_no_other_bucket_unless_the_user_says_so() {
     });
     assert_eq!(rows(&allowed), 3);
     let mapped = open_allowing(&shelf, |options| {
-        options.map_paths.push("s3://c/far=s3://c/far".parse().unwrap());
+        options
+            .map_paths
+            .push("s3://c/far=s3://c/far".parse().unwrap());
     });
     assert_eq!(rows(&mapped), 3);
 }
