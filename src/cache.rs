@@ -14,6 +14,8 @@ use lru::LruCache;
 use crate::counters::Counters;
 
 mod budget;
+pub mod disk;
+pub mod identity;
 #[cfg(test)]
 mod tests;
 
