@@ -38,6 +38,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 
+use super::Tag;
 use super::identity::Identity;
 use crate::counters::Counters;
 
@@ -60,32 +61,6 @@ pub const DEFAULT_SIZE: u64 = 10 << 30;
 
 /// How old an entry's time may be before a use is noted: a write for each use would cost more than it tells.
 const NOTED_AFTER: i64 = 60;
-
-/// Of which data file of which table an entry was made, in short, so that it can go with it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Tag(u64);
-
-impl Tag {
-    /// Of an entry that belongs to no file.
-    pub const NONE: Tag = Tag(0);
-
-    /// Of a data file (its canonical path) of a table (its UUID or location).
-    ///
-    /// 32 bits tell each: tables and files that share them only keep each other's entries from going early.
-    pub fn new(table: &str, file: &str) -> Tag {
-        let half = |text: &str| {
-            let mut identity = Identity::default();
-            identity.push(text.as_bytes());
-            identity.short() & 0xffff_ffff
-        };
-        Tag((half(table) << 32 | half(file)).max(1))
-    }
-
-    /// Whether both are of one table.
-    pub fn same_table(self, other: Tag) -> bool {
-        self != Tag::NONE && other != Tag::NONE && self.0 >> 32 == other.0 >> 32
-    }
-}
 
 /// An entry's key. See the module for what must be in it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -21,8 +21,8 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use super::super::Tag;
 use super::super::identity::Identity;
-use super::Tag;
 
 /// Of the directory's name. Other versions' directories are not read; older ones are removed.
 const VERSION: u32 = 1;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::Tag;
+use super::super::Tag;
 use super::directory::{Directory, EntryName, Listed, Totals};
 use super::entry::{self, Payload};
 use crate::counters::Counters;
