@@ -201,8 +201,15 @@ impl<'a> GroupRows<'a> {
 
     /// What a made chunk is known by across mounts: all that [`GroupRows::make`] makes it from. The deleted rows stand
     /// for whatever deleted them; the plan and the target say which column it is, how it is converted, and every
-    /// constant. `None`: something is wrong that the making will tell.
+    /// constant. `None`: it is made as fast as it would be read; or something is wrong that the making will tell.
     fn disk_key(&self, plan: &LeafPlan, target: &TargetLeaf) -> Option<DiskKey> {
+        match plan {
+            LeafPlan::Stored { .. } => {}
+            LeafPlan::Missing(missing) if missing.guide.is_some() => {}
+            LeafPlan::RowId { stored, .. } | LeafPlan::LastUpdated { stored, .. }
+                if stored.is_some() => {}
+            _ => return None,
+        }
         let mut identity = Identity::default();
         self.push_identity(&mut identity).ok()?;
         identity.push(format!("{plan:?} {target:?}").as_bytes());
