@@ -1,6 +1,7 @@
 //! The bytes of one column chunk of a virtual file, once somebody asks for them.
 
-use std::sync::Arc;
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
 
 use roaring::RoaringTreemap;
 
@@ -9,7 +10,7 @@ use super::extra::lineage_is_complete;
 use super::kept::KeptChunk;
 use super::levels::{Guide, LeafPlan, MissingLeaf};
 use super::made::MadeChunk;
-use super::part::{Part, leaf_node};
+use super::part::{Part, PartLeaf, leaf_node};
 use super::synth::{self, Parents};
 use super::target::TargetLeaf;
 use super::transcode::{self, StoredChunk, Wanted};
@@ -42,6 +43,8 @@ pub struct GroupRows<'a> {
     deleted: &'a RoaringTreemap,
     /// How many of them are in the row group.
     lost: u64,
+    /// Where [`GroupRows::identity`] is noted.
+    known: Option<&'a OnceLock<String>>,
 }
 
 impl<'a> GroupRows<'a> {
@@ -52,6 +55,15 @@ impl<'a> GroupRows<'a> {
             group,
             deleted,
             lost: deleted.range_cardinality(part.rows(group)),
+            known: None,
+        }
+    }
+
+    /// With a place where the identity of these rows is noted, which takes time to find where many are deleted.
+    pub fn noting(self, known: &'a OnceLock<String>) -> GroupRows<'a> {
+        GroupRows {
+            known: Some(known),
+            ..self
         }
     }
 
@@ -165,11 +177,13 @@ impl<'a> GroupRows<'a> {
         let Some(part_leaf) = self.part.leaves.get(leaf) else {
             return Err(self.part.corrupt("a leaf without a plan".to_owned()));
         };
+        let key = self.cache_key(part_leaf)?;
         let make = || {
-            let kept = view
-                .cache
-                .disk()
-                .zip(self.disk_key(&part_leaf.plan, target));
+            let disk = view.cache.disk().filter(|_| is_dear(&part_leaf.plan));
+            let kept = disk.map(|disk| {
+                let (kind, id, tag) = (key.kind, key.id.clone(), self.part.tag);
+                (disk, DiskKey { kind, id, tag })
+            });
             if let Some((disk, key)) = &kept
                 && let Some(chunk) = disk.get(key).and_then(KeptChunk::from_stored)
             {
@@ -187,49 +201,43 @@ impl<'a> GroupRows<'a> {
         };
         let spill = Arc::clone(view.storage.spill());
         let spill = move |chunk: &KeptChunk| chunk.spilled(&spill);
-        let key = self.cache_key(leaf, part_leaf.cache_id);
-        view.cache.get_or_spill(key, self.part.tag, make, spill)
+        view.cache
+            .get_or_spill(key.clone(), self.part.tag, make, spill)
     }
 
-    fn cache_key(&self, leaf: usize, leaf_id: u64) -> CacheKey {
-        let (part, group) = (&self.part.cache_id, self.group);
-        CacheKey {
+    /// What a made chunk is known by, in this mount and in others: all that [`GroupRows::make`] makes it from.
+    fn cache_key(&self, leaf: &PartLeaf) -> Result<CacheKey, ParquetError> {
+        Ok(CacheKey {
             kind: "chunk",
-            id: format!("{part} {group} {leaf} {leaf_id:x}"),
-        }
-    }
-
-    /// What a made chunk is known by across mounts: all that [`GroupRows::make`] makes it from. The deleted rows stand
-    /// for whatever deleted them; the plan and the target say which column it is, how it is converted, and every
-    /// constant. `None`: it is made as fast as it would be read; or something is wrong that the making will tell.
-    fn disk_key(&self, plan: &LeafPlan, target: &TargetLeaf) -> Option<DiskKey> {
-        match plan {
-            LeafPlan::Stored { .. } => {}
-            LeafPlan::Missing(missing) if missing.guide.is_some() => {}
-            LeafPlan::RowId { stored, .. } | LeafPlan::LastUpdated { stored, .. }
-                if stored.is_some() => {}
-            _ => return None,
-        }
-        let mut identity = Identity::default();
-        self.push_identity(&mut identity).ok()?;
-        identity.push(format!("{plan:?} {target:?}").as_bytes());
-        Some(DiskKey {
-            kind: "chunk",
-            id: identity.finish(),
-            tag: self.part.tag,
+            id: format!("{} {}", self.identity()?, leaf.identity),
         })
     }
 
-    /// Adds which rows these are: of which state of which file, and which of them are left.
-    pub fn push_identity(&self, identity: &mut Identity) -> Result<(), ParquetError> {
+    /// Which rows these are: of which state of which file, and which of them are left. The deleted rows stand for
+    /// whatever deleted them.
+    pub fn identity(&self) -> Result<Cow<'a, str>, ParquetError> {
+        let Some(known) = self.known else {
+            return Ok(Cow::Owned(self.identify()?));
+        };
+        let identity = match known.get() {
+            Some(identity) => identity,
+            None => {
+                let identity = self.identify()?;
+                known.get_or_init(|| identity)
+            }
+        };
+        Ok(Cow::Borrowed(identity))
+    }
+
+    fn identify(&self) -> Result<String, ParquetError> {
+        let mut identity = Identity::default();
         let file = self.part.opened.file.identity();
-        identity.push(format!("{file:?} {}", self.group).as_bytes());
-        identity.push(&self.lost.to_le_bytes());
+        identity.push(format!("{file:?} {} {}", self.group, self.lost).as_bytes());
         for rows in self.deleted_rows()?.chunks(4096) {
             let rows: Vec<u8> = rows.iter().flat_map(|row| row.to_le_bytes()).collect();
             identity.push(&rows);
         }
-        Ok(())
+        Ok(identity.finish())
     }
 
     /// The chunk of a leaf, copied from `inside` on: how much that was, and the chunk's length.
@@ -245,8 +253,9 @@ impl<'a> GroupRows<'a> {
         let read = chunk.read_at(inside, out).or_else(|error| {
             // What the spill file has lost is made again.
             tracing::debug!(%error, "a chunk in the spill file is lost");
-            let leaf_id = self.part.leaves.get(leaf).map_or(0, |leaf| leaf.cache_id);
-            view.cache.forget(&self.cache_key(leaf, leaf_id));
+            if let Some(part_leaf) = self.part.leaves.get(leaf) {
+                view.cache.forget(&self.cache_key(part_leaf)?);
+            }
             let chunk = self.made(view, leaf, target)?;
             chunk.read_at(inside, out).map_err(|error| self.lost(error))
         });
@@ -385,5 +394,15 @@ impl<'a> GroupRows<'a> {
             deleted: &self.deleted_rows()?,
         };
         f(chunk).map_err(|error| error.in_column(&node.name).in_file(self.part.path()))
+    }
+}
+
+/// Whether a chunk takes longer to make than to read from the cache on disk: stored pages are read for it.
+fn is_dear(plan: &LeafPlan) -> bool {
+    match plan {
+        LeafPlan::Stored { .. } => true,
+        LeafPlan::Missing(missing) => missing.guide.is_some(),
+        LeafPlan::RowId { stored, .. } | LeafPlan::LastUpdated { stored, .. } => stored.is_some(),
+        LeafPlan::Position => false,
     }
 }

@@ -1,6 +1,6 @@
 //! A virtual Parquet file: laid out when it is opened, its bytes made when they are read.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use roaring::RoaringTreemap;
 
@@ -31,6 +31,8 @@ pub struct ParquetFile {
     target: TargetSchema,
     parts: Vec<Part>,
     layout: Layout,
+    /// Of the layout's row groups, once known: see [`GroupRows::identity`].
+    identities: Vec<OnceLock<String>>,
     /// Leaves whose bounds are to be exact.
     clustered: Vec<bool>,
     /// Where the reserved tail ends, and with it the file.
@@ -70,6 +72,7 @@ impl ParquetFile {
             len,
             target,
             parts,
+            identities: layout.groups.iter().map(|_| OnceLock::new()).collect(),
             layout,
             clustered,
             footer: Mutex::new(None),
@@ -160,6 +163,7 @@ impl ParquetFile {
             }
             Piece::Segment(index, segment) => {
                 let (group, leaf) = self.layout.place(index);
+                let known = self.identities.get(group);
                 let (part, group) = self.group(group)?;
                 let inside = at - segment.offset;
                 match segment.bytes {
@@ -168,7 +172,10 @@ impl ParquetFile {
                     }
                     SegmentBytes::Slot => {
                         let deleted = self.deleted(part)?;
-                        let rows = GroupRows::new(part, group, &deleted);
+                        let mut rows = GroupRows::new(part, group, &deleted);
+                        if let Some(known) = known {
+                            rows = rows.noting(known);
+                        }
                         self.fill_slot(rows, leaf, segment, inside, out)?;
                     }
                 }
@@ -232,9 +239,9 @@ impl ParquetFile {
         &self.target
     }
 
-    /// The row groups of the layout, those without rows too.
-    pub(super) fn groups(&self) -> &[Group] {
-        &self.layout.groups
+    /// The row groups of the layout, those without rows too, and where the identity of each is noted.
+    pub(super) fn groups(&self) -> impl Iterator<Item = (&Group, &OnceLock<String>)> {
+        self.layout.groups.iter().zip(&self.identities)
     }
 
     /// A data file.

@@ -1,6 +1,5 @@
 //! One data file in a virtual file: its footer, where each leaf comes from in it, and which rows it lost.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -96,8 +95,9 @@ pub struct PartLeaf {
     pub plan: LeafPlan,
     /// For a stored leaf.
     pub stored: Option<StoredLeaf>,
-    /// Distinguishes chunks of this leaf in the cache from those of the same column in another shape.
-    pub cache_id: u64,
+    /// Tells what the plan makes, for this leaf of the virtual file, from all else: column, levels, conversion,
+    /// constants, first row id, sequence number; name, type, levels.
+    pub identity: String,
 }
 
 /// What the transcoder must know of a stored leaf.
@@ -321,12 +321,10 @@ fn part_leaf(footer: &SourceFooter, plan: LeafPlan, leaf: &TargetLeaf) -> Result
         }
         _ => None,
     };
-    let mut hasher = DefaultHasher::new();
-    format!("{plan:?} {leaf:?}").hash(&mut hasher);
     Ok(PartLeaf {
+        identity: Identity::of(&format!("{plan:?} {leaf:?}")),
         plan,
         stored,
-        cache_id: hasher.finish(),
     })
 }
 
