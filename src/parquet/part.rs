@@ -1,6 +1,5 @@
 //! One data file in a virtual file: its footer, where each leaf comes from in it, and which rows it lost.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -14,7 +13,8 @@ use super::source::SourceFooter;
 use super::target::{TargetKind, TargetLeaf, TargetSchema};
 use super::{ParquetError, View};
 use crate::as_parquet;
-use crate::cache::CacheKey;
+use crate::cache::identity::Identity;
+use crate::cache::{CacheKey, Tag};
 use crate::iceberg::metadata::NAME_MAPPING_PROPERTY;
 use crate::iceberg::name_mapping::NameMapping;
 use crate::rows::RowsError;
@@ -23,7 +23,7 @@ use crate::rows::position_deletes::deleted_positions;
 use crate::rows::projection::{
     PhysicalLineage, ProjectedField, Projection, ProjectionContext, physical_lineage, project,
 };
-use crate::scan::ScanFile;
+use crate::scan::{ScanFile, file_tag};
 use crate::storage::SourceFile;
 
 /// A data file opened for a view: everything but its plans, which depend on the files it is merged with.
@@ -95,8 +95,9 @@ pub struct PartLeaf {
     pub plan: LeafPlan,
     /// For a stored leaf.
     pub stored: Option<StoredLeaf>,
-    /// Distinguishes chunks of this leaf in the cache from those of the same column in another shape.
-    pub cache_id: u64,
+    /// Tells what the plan makes, for this leaf of the virtual file, from all else: column, levels, conversion,
+    /// constants, first row id, sequence number; name, type, levels.
+    pub identity: String,
 }
 
 /// What the transcoder must know of a stored leaf.
@@ -121,6 +122,8 @@ pub struct Part {
     starts: Vec<u64>,
     /// Content identity: the file, and what deletes from it.
     pub cache_id: String,
+    /// For what is made of it.
+    pub tag: Tag,
 }
 
 impl Part {
@@ -212,7 +215,8 @@ impl Part {
             opened,
             leaves,
             starts,
-            cache_id: digest(&cache_id),
+            cache_id: Identity::of(&cache_id),
+            tag: file_tag(&view.metadata, &view.storage, &path),
         })
     }
 
@@ -317,27 +321,14 @@ fn part_leaf(footer: &SourceFooter, plan: LeafPlan, leaf: &TargetLeaf) -> Result
         }
         _ => None,
     };
-    let mut hasher = DefaultHasher::new();
-    format!("{plan:?} {leaf:?}").hash(&mut hasher);
     Ok(PartLeaf {
+        identity: Identity::of(&format!("{plan:?} {leaf:?}")),
         plan,
         stored,
-        cache_id: hasher.finish(),
     })
 }
 
 /// The schema node of a leaf column.
 pub fn leaf_node(footer: &SourceFooter, column: usize) -> Option<&FileNode> {
     footer.schema.nodes.get(*footer.schema.leaves.get(column)?)
-}
-
-/// A short name for a long identity: 128 bits of two hashes.
-fn digest(text: &str) -> String {
-    let hash = |salt: u8| {
-        let mut hasher = DefaultHasher::new();
-        salt.hash(&mut hasher);
-        text.hash(&mut hasher);
-        hasher.finish()
-    };
-    format!("{:016x}{:016x}", hash(0), hash(1))
 }
