@@ -67,7 +67,7 @@ READERS = {
 # `clean` for the views without deletes, which have the bytes as their writer encoded them, or `any`.
 NO_NANOS = "Spark takes no nanosecond timestamps"
 NO_LOGICAL = "it takes logical types newer than UUID for damage (so too in the table's own files)"
-VARIANTS = ("variants", "variants_shredded")
+VARIANTS = ("variants", "variants_shredded", "variants_mixed")
 CANNOT = {
     ("fastparquet", "codecs", "any"): "it takes Hadoop's framing of LZ4 for a raw block",
     ("fastparquet", "odd_names", "any"): "it takes a dot in a column's name for a path",
