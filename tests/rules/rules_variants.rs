@@ -59,7 +59,7 @@ fn plain_variants() -> Vec<u8> {
     parquet_file(columns, &[group], |w| w)
 }
 
-/// Variants shredded as objects with one field of int32, `a` say: {a: 5}, {a: "x"} and 7.
+/// Variants shredded as objects with one field of int32, `a` say: {a: 5}, {a: "x"} and 7, behind a row group of none.
 fn shredded_variants(field: &str) -> Vec<u8> {
     // Version 1, one name, which begins at 0 and ends at 1.
     let metadata = [&[1, 1, 0, 1], field.as_bytes()].concat();
@@ -78,7 +78,14 @@ fn shredded_variants(field: &str) -> Vec<u8> {
         Chunk::flat(Values::Bytes(vec![b"\x05x".to_vec()]), &[2, 3, 1]),
         Chunk::flat(Values::Int32s(vec![5]), &[3, 2, 1]),
     ];
-    parquet_file(&columns, &[group], |w| w)
+    let none = |values| Chunk::flat(values, &[]);
+    let empty = vec![
+        none(Values::Bytes(vec![])),
+        none(Values::Bytes(vec![])),
+        none(Values::Bytes(vec![])),
+        none(Values::Int32s(vec![])),
+    ];
+    parquet_file(&columns, &[empty, group], |w| w)
 }
 
 #[test]
