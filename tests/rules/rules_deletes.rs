@@ -689,3 +689,27 @@ fn deletes_matched_under_another_name_mapping_are_not_used_again() {
         }
     }
 }
+
+#[test]
+fn rule_29_keys_that_duckdb_packs_in_more_than_32_bits_are_matched() {
+    // tests/fixtures/duckdb/make.py says what the rows are.
+    let row = |i: i64| {
+        if i % 2 == 0 {
+            -2_147_483_648 + i
+        } else {
+            2_147_483_647 - i
+        }
+    };
+    let bytes = include_bytes!("../fixtures/duckdb/wide_delta.parquet");
+    let mut t = TableBuilder::new(2, "1 a: int");
+    let data = t.adopt("a.parquet", bytes, 300);
+    t.commit(Commit::of([data]));
+    let key = t.equality_deletes(
+        &[1],
+        "1 a: int",
+        json!([[row(0)], [row(151)], [row(299)], [7]]),
+    );
+    t.commit(Commit::of([key]));
+    let left = (0..300).filter(|i| ![0, 151, 299].contains(i));
+    shows(&mut t, left.map(|i| json!([row(i)])).collect());
+}
