@@ -379,6 +379,45 @@ const ORC_FILES: [(&str, &[u8], usize); 5] = [
     ("lz4.orc", include_bytes!("../fixtures/orc/lz4.orc"), 40),
 ];
 
+/// An uncompressed file with one piece of it, which it has once, changed.
+fn changed_orc(from: &[u8], to: &[u8]) -> Vec<u8> {
+    let mut bytes = ORC_FILES[0].1.to_vec();
+    let places: Vec<usize> = (0..bytes.len())
+        .filter(|at| bytes[*at..].starts_with(from))
+        .collect();
+    let [at] = places[..] else {
+        panic!("{from:?} stands at {places:?}");
+    };
+    bytes[at..at + to.len()].copy_from_slice(to);
+    bytes
+}
+
+#[test]
+fn rule_50_what_orc_has_and_bergfs_or_iceberg_has_not_is_refused_by_name() {
+    // The codec's number stands in the postscript, before the size of a block.
+    let codec = |number| changed_orc(&[0x10, 0, 0x18, 0x80, 0x80], &[0x10, number, 0x18]);
+    let cases = [
+        (codec(3), "the codec LZO", 300),
+        (codec(9), "the ORC codec 9", 300),
+        (
+            changed_orc(b"GMT", b"CET"),
+            "a timestamp written in the time zone \"CET\"",
+            300,
+        ),
+        (
+            include_bytes!("../fixtures/orc/union.orc").to_vec(),
+            "a uniontype (field \"a\")",
+            2,
+        ),
+    ];
+    for (bytes, reason, rows) in cases {
+        let mut t = TableBuilder::new(2, ORC);
+        let a = t.adopt("a.orc", &bytes, rows);
+        t.commit(Commit::of([a]));
+        refuses(&mut t, ENOTSUP, &["a.orc", reason]);
+    }
+}
+
 #[test]
 fn rule_50_orc_files_of_every_codec_and_version() {
     for (name, bytes, count) in ORC_FILES {
