@@ -28,6 +28,7 @@ use crate::parquet::ParquetError;
 
 mod columns;
 mod csv;
+mod digits;
 mod file;
 mod index;
 mod json;
