@@ -34,6 +34,7 @@ mod index;
 mod json;
 mod pool;
 mod rows;
+mod short;
 mod sizing;
 mod spill;
 mod values;

@@ -1,9 +1,8 @@
 //! Numbers, decimals and dates as digits, without a loop over the digits.
 //!
-//! A text of 16 bytes fits in a register: digits are worked out eight at a time, moved to where they belong by shifts,
-//! and stored whole. The bytes behind the end are stored too and then cut off, which costs less than a copy of just so
-//! many.
+//! They are worked out eight at a time, in one register, and moved to where they belong by shifts.
 
+use super::short::Short;
 use crate::iceberg::value::calendar::civil_from_days;
 
 /// Numbers of this size and more have more than eight digits.
@@ -14,32 +13,6 @@ const SIXTEEN_DIGITS: u64 = EIGHT_DIGITS * EIGHT_DIGITS;
 
 /// `0` in each byte.
 const ZEROS: u128 = 0x3030_3030_3030_3030_3030_3030_3030_3030;
-
-/// Text of at most 16 bytes; its first byte is the lowest.
-#[derive(Clone, Copy)]
-struct Short {
-    bytes: u128,
-    len: usize,
-}
-
-impl Short {
-    fn push(self, out: &mut Vec<u8>) {
-        let end = out.len() + self.len;
-        out.extend_from_slice(&self.bytes.to_le_bytes());
-        out.truncate(end);
-    }
-
-    /// With a byte put in before the byte `at`, which is at most the length; that is at most 15.
-    fn with(self, at: usize, byte: u8) -> Short {
-        let before = (1 << (8 * at)) - 1;
-        Short {
-            bytes: (self.bytes & before)
-                | (u128::from(byte) << (8 * at))
-                | ((self.bytes & !before) << 8),
-            len: self.len + 1,
-        }
-    }
-}
 
 /// The eight digits of a number below 100,000,000, a byte each, the first in the lowest byte.
 fn eight(value: u32) -> u64 {
@@ -63,10 +36,7 @@ fn digits(value: u64, least: usize) -> Short {
     // Counts the zero bytes before the first digit that is none; of 0 it would count them all.
     let leading = usize::try_from(digits.trailing_zeros() / 8).unwrap_or(0);
     let leading = leading.min(width - least);
-    Short {
-        bytes: (digits | ZEROS) >> (8 * leading),
-        len: width - leading,
-    }
+    Short::new((digits | ZEROS) >> (8 * leading), width - leading)
 }
 
 /// An integer.
@@ -103,7 +73,7 @@ pub(super) fn push_decimal(out: &mut Vec<u8>, unscaled: i128, scale: usize) {
         // At most 15 digits, so that there is room for the point.
         Ok(small) if small < SIXTEEN_DIGITS / 10 && (1..15).contains(&scale) => {
             let digits = digits(small, scale + 1);
-            digits.with(digits.len - scale, b'.').push(out);
+            digits.with(digits.len() - scale, b'.').push(out);
         }
         _ => push_long_decimal(out, unscaled.unsigned_abs(), scale),
     }
@@ -128,10 +98,7 @@ pub(super) fn push_date(out: &mut Vec<u8>, days: i32) {
     let below = u32::from(month) * 100 + u32::from(day);
     match u32::try_from(year) {
         Ok(year @ 0..=9999) => {
-            let text = Short {
-                bytes: u128::from(eight(year * 10_000 + below)) | ZEROS,
-                len: 8,
-            };
+            let text = Short::new(u128::from(eight(year * 10_000 + below)) | ZEROS, 8);
             text.with(4, b'-').with(7, b'-').push(out);
         }
         _ => {

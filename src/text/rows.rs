@@ -11,8 +11,10 @@ use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
     ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
 };
+use parquet::basic::Type as PhysicalType;
 use parquet::errors::ParquetError as DecoderError;
 use parquet::file::reader::{ChunkReader, Length};
+use parquet::schema::types::Type;
 
 use super::TextError;
 use crate::parquet::{ParquetError, ParquetFile};
@@ -88,9 +90,10 @@ impl Rows {
         let metadata = failure.guard(None, || {
             let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new());
             let metadata = metadata.map_err(text)?;
-            let viewed = Arc::new(viewed(metadata.schema()));
-            let viewed = ArrowReaderOptions::new().with_schema(viewed);
-            ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), viewed).map_err(text)
+            let root = metadata.metadata().file_metadata().schema_descr();
+            let narrowed = Arc::new(narrowed(metadata.schema(), root.root_schema()));
+            let narrowed = ArrowReaderOptions::new().with_schema(narrowed);
+            ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), narrowed).map_err(text)
         })?;
         Ok(Rows {
             parquet,
@@ -193,17 +196,27 @@ impl RowReader {
     }
 }
 
-/// The schema with views in place of strings and bytes, which the decoder then need not copy.
-fn viewed(schema: &Schema) -> Schema {
-    let field = |field: &Arc<Field>| {
+/// The schema with what the decoder need not copy or widen: views in place of strings and bytes, and decimals of 64
+/// bits where they are stored as integers.
+fn narrowed(schema: &Schema, root: &Type) -> Schema {
+    let field = |(field, node): (&Arc<Field>, &Arc<Type>)| {
+        let integer = node.is_primitive()
+            && matches!(
+                node.get_physical_type(),
+                PhysicalType::INT32 | PhysicalType::INT64
+            );
         let ty = match field.data_type() {
             DataType::Utf8 => DataType::Utf8View,
             DataType::Binary => DataType::BinaryView,
+            DataType::Decimal128(precision, scale) if integer => {
+                DataType::Decimal64(*precision, *scale)
+            }
             _ => return Arc::clone(field),
         };
         Arc::new(field.as_ref().clone().with_data_type(ty))
     };
-    let fields: Vec<Arc<Field>> = schema.fields().iter().map(field).collect();
+    let fields = schema.fields().iter().zip(root.get_fields());
+    let fields: Vec<Arc<Field>> = fields.map(field).collect();
     Schema::new_with_metadata(fields, schema.metadata().clone())
 }
 
