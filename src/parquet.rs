@@ -38,6 +38,7 @@ mod bits;
 mod chunk;
 mod clustered;
 mod codec;
+mod contents;
 mod convert;
 mod delta;
 mod entry;
@@ -47,6 +48,7 @@ mod file;
 mod footer;
 pub mod format;
 mod keep;
+mod kept;
 mod layout;
 mod levels;
 mod made;
@@ -63,6 +65,7 @@ pub mod thrift;
 mod transcode;
 mod values;
 
+pub use contents::GroupContent;
 pub use error::DecodeError;
 pub use file::ParquetFile;
 

@@ -45,7 +45,7 @@ pub use access::{
     StoreAccess,
 };
 pub use source_file::{FileIdentity, SourceFile};
-pub use spill::{Spill, SpillWriter, Spilled};
+pub use spill::{Spill, SpillWriter, Spilled, SpilledReader};
 
 /// Linux's `PATH_MAX`. A longer recorded path opens nothing, and is refused before it is matched against anything.
 const MAX_PATH: usize = 4096;

@@ -6,6 +6,7 @@ use roaring::RoaringTreemap;
 
 use super::convert::Conversion;
 use super::extra::lineage_is_complete;
+use super::kept::KeptChunk;
 use super::levels::{Guide, LeafPlan, MissingLeaf};
 use super::made::MadeChunk;
 use super::part::{Part, leaf_node};
@@ -14,6 +15,8 @@ use super::target::TargetLeaf;
 use super::transcode::{self, StoredChunk, Wanted};
 use super::{DecodeError, ParquetError, View};
 use crate::cache::CacheKey;
+use crate::cache::disk::{DiskKey, Payload};
+use crate::cache::identity::Identity;
 
 /// The most deleted rows of one row group that are listed, at 4 bytes each.
 const MAX_DELETED: u64 = 1 << 28;
@@ -25,8 +28,8 @@ pub enum SlotContent {
     Nothing,
     /// The source's bytes, from an offset, so many.
     Source { offset: u64, len: u64 },
-    /// A chunk, to be followed by what its leaf's slots end with.
-    Made(Arc<MadeChunk>),
+    /// A chunk that is made ([`GroupRows::read_made`]), to be followed by what its leaf's slots end with.
+    Made,
 }
 
 /// A row group of a part and the rows it lost, whatever deleted them.
@@ -138,12 +141,7 @@ impl<'a> GroupRows<'a> {
     }
 
     /// What stands in the slot of a leaf.
-    pub fn content(
-        &self,
-        view: &View,
-        leaf: usize,
-        target: &TargetLeaf,
-    ) -> Result<SlotContent, ParquetError> {
+    pub fn content(&self, leaf: usize) -> Result<SlotContent, ParquetError> {
         if self.rows() == 0 {
             return Ok(SlotContent::Nothing);
         }
@@ -154,7 +152,7 @@ impl<'a> GroupRows<'a> {
                 len: range.end - range.start,
             });
         }
-        self.made(view, leaf, target).map(SlotContent::Made)
+        Ok(SlotContent::Made)
     }
 
     /// The chunk of a leaf, made or from the cache.
@@ -163,24 +161,95 @@ impl<'a> GroupRows<'a> {
         view: &View,
         leaf: usize,
         target: &TargetLeaf,
-    ) -> Result<Arc<MadeChunk>, ParquetError> {
+    ) -> Result<Arc<KeptChunk>, ParquetError> {
         let Some(part_leaf) = self.part.leaves.get(leaf) else {
             return Err(self.part.corrupt("a leaf without a plan".to_owned()));
         };
-        let key = CacheKey {
-            kind: "chunk",
-            id: format!(
-                "{} {} {leaf} {:x}",
-                self.part.cache_id, self.group, part_leaf.cache_id
-            ),
-        };
-        view.cache.get_or_make(key, || {
-            let mut chunk = self.make(view, leaf, target)?;
-            // What is kept is weighed by what it holds.
-            chunk.bytes.shrink_to_fit();
-            let weight = chunk.bytes.len() + 64;
+        let make = || {
+            let kept = view
+                .cache
+                .disk()
+                .zip(self.disk_key(&part_leaf.plan, target));
+            if let Some((disk, key)) = &kept
+                && let Some(chunk) = disk.get(key).and_then(KeptChunk::from_stored)
+            {
+                let weight = chunk.weight();
+                return Ok((chunk, weight));
+            }
+            let chunk = KeptChunk::from(self.make(view, leaf, target)?);
+            if let Some((disk, key)) = kept
+                && let Some(parts) = chunk.stored()
+            {
+                disk.put(&key, Payload::Parts(parts));
+            }
+            let weight = chunk.weight();
             Ok((chunk, weight))
+        };
+        let spill = Arc::clone(view.storage.spill());
+        let spill = move |chunk: &KeptChunk| chunk.spilled(&spill);
+        let key = self.cache_key(leaf, part_leaf.cache_id);
+        view.cache.get_or_spill(key, self.part.tag, make, spill)
+    }
+
+    fn cache_key(&self, leaf: usize, leaf_id: u64) -> CacheKey {
+        let (part, group) = (&self.part.cache_id, self.group);
+        CacheKey {
+            kind: "chunk",
+            id: format!("{part} {group} {leaf} {leaf_id:x}"),
+        }
+    }
+
+    /// What a made chunk is known by across mounts: all that [`GroupRows::make`] makes it from. The deleted rows stand
+    /// for whatever deleted them; the plan and the target say which column it is, how it is converted, and every
+    /// constant. `None`: something is wrong that the making will tell.
+    fn disk_key(&self, plan: &LeafPlan, target: &TargetLeaf) -> Option<DiskKey> {
+        let mut identity = Identity::default();
+        self.push_identity(&mut identity).ok()?;
+        identity.push(format!("{plan:?} {target:?}").as_bytes());
+        Some(DiskKey {
+            kind: "chunk",
+            id: identity.finish(),
+            tag: self.part.tag,
         })
+    }
+
+    /// Adds which rows these are: of which state of which file, and which of them are left.
+    pub fn push_identity(&self, identity: &mut Identity) -> Result<(), ParquetError> {
+        let file = self.part.opened.file.identity();
+        identity.push(format!("{file:?} {}", self.group).as_bytes());
+        identity.push(&self.lost.to_le_bytes());
+        for rows in self.deleted_rows()?.chunks(4096) {
+            let rows: Vec<u8> = rows.iter().flat_map(|row| row.to_le_bytes()).collect();
+            identity.push(&rows);
+        }
+        Ok(())
+    }
+
+    /// The chunk of a leaf, copied from `inside` on: how much that was, and the chunk's length.
+    pub fn read_made(
+        &self,
+        view: &View,
+        leaf: usize,
+        target: &TargetLeaf,
+        inside: u64,
+        out: &mut [u8],
+    ) -> Result<(usize, u64), ParquetError> {
+        let chunk = self.made(view, leaf, target)?;
+        let read = chunk.read_at(inside, out).or_else(|error| {
+            // What the spill file has lost is made again.
+            tracing::debug!(%error, "a chunk in the spill file is lost");
+            let leaf_id = self.part.leaves.get(leaf).map_or(0, |leaf| leaf.cache_id);
+            view.cache.forget(&self.cache_key(leaf, leaf_id));
+            let chunk = self.made(view, leaf, target)?;
+            chunk.read_at(inside, out).map_err(|error| self.lost(error))
+        });
+        Ok((read?, chunk.len()))
+    }
+
+    /// A made chunk cannot be read where it is kept.
+    pub fn lost(&self, source: std::io::Error) -> ParquetError {
+        let path = self.part.path().to_owned();
+        ParquetError::Storage(crate::storage::StorageError::Io { path, source })
     }
 
     fn make(

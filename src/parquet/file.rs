@@ -8,7 +8,7 @@ use super::chunk::{GroupRows, SlotContent};
 use super::clustered::clustered;
 use super::extra::ExtraColumn;
 use super::footer::{FooterInput, TRAILER};
-use super::layout::{Bloom, Layout, MAGIC, Segment, SegmentBytes};
+use super::layout::{Bloom, Group, Layout, MAGIC, Segment, SegmentBytes};
 use super::part::{OpenedFile, Part};
 use super::slot::{Behind, filler};
 use super::target::{FieldSources, TargetSchema, Unmergeable};
@@ -188,7 +188,7 @@ impl ParquetFile {
         let part = rows.part;
         let target = self.target.leaves.get(leaf);
         let target = target.ok_or_else(|| part.corrupt("no such column".to_owned()))?;
-        match rows.content(&self.view, leaf, target)? {
+        match rows.content(leaf)? {
             SlotContent::Nothing => out.fill(0),
             SlotContent::Source { offset, len } => {
                 let stored = len.saturating_sub(inside).min(out.len() as u64) as usize;
@@ -198,8 +198,9 @@ impl ParquetFile {
                 }
                 zeros.fill(0);
             }
-            SlotContent::Made(chunk) => {
-                let chunk_len = chunk.bytes.len() as u64;
+            SlotContent::Made => {
+                let (mut filled, chunk_len) =
+                    rows.read_made(&self.view, leaf, target, inside, out)?;
                 let rest = segment
                     .len
                     .checked_sub(chunk_len)
@@ -217,7 +218,6 @@ impl ParquetFile {
                         segment.len
                     ))
                 })?;
-                let mut filled = copy_some(&chunk.bytes, inside, out);
                 let behind = (inside + filled as u64).saturating_sub(chunk_len);
                 let rest = out.get_mut(filled..).unwrap_or_default();
                 filled += copy_some(&filler, behind, rest);
@@ -225,6 +225,22 @@ impl ParquetFile {
             }
         }
         Ok(())
+    }
+
+    /// The schema.
+    pub(super) fn target(&self) -> &TargetSchema {
+        &self.target
+    }
+
+    /// The row groups of the layout, those without rows too.
+    pub(super) fn groups(&self) -> &[Group] {
+        &self.layout.groups
+    }
+
+    /// A data file.
+    pub(super) fn part(&self, part: usize) -> Result<&Part, ParquetError> {
+        let part = self.parts.get(part);
+        part.ok_or_else(|| self.inconsistent("a row group without a file"))
     }
 
     fn group(&self, group: usize) -> Result<(&Part, usize), ParquetError> {
@@ -274,7 +290,7 @@ impl ParquetFile {
     }
 
     /// Positions of a data file that any delete removes.
-    fn deleted(&self, part: &Part) -> Result<Arc<RoaringTreemap>, ParquetError> {
+    pub(super) fn deleted(&self, part: &Part) -> Result<Arc<RoaringTreemap>, ParquetError> {
         if !part.has_equality_deletes() {
             return Ok(Arc::clone(&part.opened.position_deleted));
         }

@@ -14,7 +14,8 @@ use super::source::SourceFooter;
 use super::target::{TargetKind, TargetLeaf, TargetSchema};
 use super::{ParquetError, View};
 use crate::as_parquet;
-use crate::cache::CacheKey;
+use crate::cache::identity::Identity;
+use crate::cache::{CacheKey, Tag};
 use crate::iceberg::metadata::NAME_MAPPING_PROPERTY;
 use crate::iceberg::name_mapping::NameMapping;
 use crate::rows::RowsError;
@@ -23,7 +24,7 @@ use crate::rows::position_deletes::deleted_positions;
 use crate::rows::projection::{
     PhysicalLineage, ProjectedField, Projection, ProjectionContext, physical_lineage, project,
 };
-use crate::scan::ScanFile;
+use crate::scan::{ScanFile, file_tag};
 use crate::storage::SourceFile;
 
 /// A data file opened for a view: everything but its plans, which depend on the files it is merged with.
@@ -121,6 +122,8 @@ pub struct Part {
     starts: Vec<u64>,
     /// Content identity: the file, and what deletes from it.
     pub cache_id: String,
+    /// For what is made of it.
+    pub tag: Tag,
 }
 
 impl Part {
@@ -212,7 +215,8 @@ impl Part {
             opened,
             leaves,
             starts,
-            cache_id: digest(&cache_id),
+            cache_id: Identity::of(&cache_id),
+            tag: file_tag(&view.metadata, &view.storage, &path),
         })
     }
 
@@ -329,15 +333,4 @@ fn part_leaf(footer: &SourceFooter, plan: LeafPlan, leaf: &TargetLeaf) -> Result
 /// The schema node of a leaf column.
 pub fn leaf_node(footer: &SourceFooter, column: usize) -> Option<&FileNode> {
     footer.schema.nodes.get(*footer.schema.leaves.get(column)?)
-}
-
-/// A short name for a long identity: 128 bits of two hashes.
-fn digest(text: &str) -> String {
-    let hash = |salt: u8| {
-        let mut hasher = DefaultHasher::new();
-        salt.hash(&mut hasher);
-        text.hash(&mut hasher);
-        hasher.finish()
-    };
-    format!("{:016x}{:016x}", hash(0), hash(1))
 }
