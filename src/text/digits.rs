@@ -94,20 +94,51 @@ fn push_long_decimal(out: &mut Vec<u8>, unscaled: u128, scale: usize) {
 
 /// `2017-11-16`; years before 0 and of more than four digits carry a sign.
 pub(super) fn push_date(out: &mut Vec<u8>, days: i32) {
-    let (year, month, day) = civil_from_days(days);
-    let below = u32::from(month) * 100 + u32::from(day);
-    match u32::try_from(year) {
-        Ok(year @ 0..=9999) => {
-            let text = Short::new(u128::from(eight(year * 10_000 + below)) | ZEROS, 8);
-            text.with(4, b'-').with(7, b'-').push(out);
-        }
-        _ => {
-            out.push(if year < 0 { b'-' } else { b'+' });
-            push_padded(out, u64::from(year.unsigned_abs()), 4);
-            let text = digits(u64::from(below), 4);
-            text.with(0, b'-').with(3, b'-').push(out);
-        }
+    if let Some(date) = usual_date(days) {
+        let text = Short::new(u128::from(eight(date)) | ZEROS, 8);
+        return text.with(4, b'-').with(7, b'-').push(out);
     }
+    let (year, month, day) = civil_from_days(days);
+    match year {
+        ..0 => out.push(b'-'),
+        0..=9999 => {}
+        _ => out.push(b'+'),
+    }
+    push_padded(out, u64::from(year.unsigned_abs()), 4);
+    let text = digits(u64::from(month) * 100 + u64::from(day), 4);
+    text.with(0, b'-').with(3, b'-').push(out);
+}
+
+/// Days from the first of March of the year 0 to 1970-01-01.
+const DAYS_TO_1970: i32 = 719_468;
+
+/// Days from the first of March of the year 0 to the end of the year 9999.
+const DAYS_OF_10000_YEARS: u32 = 3_652_365;
+
+/// A date of the years 0 (from March on) to 9999, as `20171116`. The same as [`civil_from_days`] in half the time, with
+/// the multiplications of Neri and Schneider ("Euclidean affine functions and their application to calendar
+/// algorithms", 2022) in place of divisions; years begin in March, so that leap days come last.
+fn usual_date(days: i32) -> Option<u32> {
+    let days = u32::try_from(days.checked_add(DAYS_TO_1970)?).ok()?;
+    if days >= DAYS_OF_10000_YEARS {
+        return None;
+    }
+    let quarters = 4 * days + 3;
+    let century = quarters / 146_097;
+    let quarters = (quarters % 146_097) | 3;
+    // The year of the century above the point, the part of the year that has passed below it.
+    let year = u64::from(quarters) * 2_939_745;
+    let day_of_year = (year as u32) / 2_939_745 / 4;
+    let year = 100 * century + u32::try_from(year >> 32).unwrap_or(0);
+    let month = 2_141 * day_of_year + 197_913;
+    let day = (month & 0xffff) / 2_141 + 1;
+    let month = month >> 16;
+    let (year, month) = if day_of_year >= 306 {
+        (year + 1, month - 12)
+    } else {
+        (year, month)
+    };
+    Some(year * 10_000 + month * 100 + day)
 }
 
 /// `22:31:08` of so many seconds since midnight.
@@ -148,6 +179,19 @@ mod tests {
     }
 
     #[test]
+    fn usual_dates_are_those_of_the_calendar() {
+        for days in -800_000..3_000_000 {
+            let (year, month, day) = civil_from_days(days);
+            let number = i64::from(year) * 10_000 + i64::from(month) * 100 + i64::from(day);
+            if let Some(date) = usual_date(days) {
+                assert_eq!(i64::from(date), number);
+            } else {
+                assert!(!(301..=99_991_231).contains(&number), "{number}");
+            }
+        }
+    }
+
+    #[test]
     fn padding_is_zeros_to_any_width() {
         for width in 1..20 {
             for value in [0, 7, 99_999_999, 100_000_000, u64::MAX] {
@@ -173,6 +217,14 @@ mod tests {
             let point = if scale > 0 { "." } else { "" };
             let expected = format!("{sign}{whole}{point}{fraction}");
             prop_assert_eq!(text(|out| push_decimal(out, unscaled, scale)), expected);
+        }
+
+        #[test]
+        fn all_dates_are_those_of_the_calendar(days: i32) {
+            let (year, month, day) = civil_from_days(days);
+            let sign = if year < 0 { "-" } else if year > 9999 { "+" } else { "" };
+            let expected = format!("{sign}{:04}-{month:02}-{day:02}", year.unsigned_abs());
+            prop_assert_eq!(text(|out| push_date(out, days)), expected);
         }
 
         #[test]
