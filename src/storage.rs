@@ -59,7 +59,7 @@ pub use directory::StoreFolder;
 pub(crate) use location::percent_decoded;
 pub use remote::Expected;
 pub use source_file::{FileIdentity, SourceFile};
-pub use spill::{Spill, SpillWriter, Spilled};
+pub use spill::{Spill, SpillWriter, Spilled, SpilledReader};
 pub use store::Level;
 
 /// Linux's `PATH_MAX`. A longer recorded path opens nothing, and is refused before it is matched against anything.

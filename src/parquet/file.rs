@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use roaring::RoaringTreemap;
 
@@ -10,7 +10,7 @@ use super::chunk::{GroupRows, SlotContent};
 use super::clustered::clustered;
 use super::extra::ExtraColumn;
 use super::footer::{FooterInput, TRAILER};
-use super::layout::{Bloom, Layout, MAGIC, Segment, SegmentBytes};
+use super::layout::{Bloom, Group, Layout, MAGIC, Segment, SegmentBytes};
 use super::levels::LeafPlan;
 use super::part::{OpenedFile, Part};
 use super::slot::{Behind, filler};
@@ -34,6 +34,8 @@ pub struct ParquetFile {
     target: TargetSchema,
     parts: Vec<Part>,
     layout: Layout,
+    /// Of the layout's row groups, once known: see [`GroupRows::identity`].
+    identities: Vec<OnceLock<String>>,
     /// Leaves whose bounds are to be exact.
     clustered: Vec<bool>,
     /// Where the reserved tail ends, and with it the file.
@@ -51,7 +53,17 @@ impl ParquetFile {
             .in_parallel(files, |file| OpenedFile::open(view, mapping.as_ref(), file));
         let opened = opened.into_iter().collect::<Result<Vec<_>, _>>()?;
         let columns = ExtraColumn::of(view);
-        let target = target_schema(view, &opened, &columns)?;
+        let (opened, target) = match target_schema(view, &opened, &columns) {
+            Ok(target) => (opened, target),
+            Err(differ) if differ.shredded => {
+                let plain = in_parallel(&opened, |file| file.unshredded(view, mapping.as_ref()));
+                let plain = plain.into_iter().collect::<Result<Vec<_>, _>>()?;
+                let target = target_schema(view, &plain, &columns);
+                let target = target.map_err(|differ| unsupported(&plain, differ))?;
+                (plain, target)
+            }
+            Err(differ) => return Err(unsupported(&opened, differ)),
+        };
         let parts = opened
             .into_iter()
             .map(|opened| Part::new(view, opened, &target, &columns))
@@ -75,6 +87,7 @@ impl ParquetFile {
             len,
             target,
             parts,
+            identities: layout.groups.iter().map(|_| OnceLock::new()).collect(),
             layout,
             clustered,
             footer: Mutex::new(None),
@@ -126,36 +139,41 @@ impl ParquetFile {
         Ok(wanted)
     }
 
-    /// Begins to fetch what a range of this file is made from, where that lies in a store. For one who reads all of it.
-    pub fn prefetch(&self, range: &Range<u64>) {
+    /// Begins to fetch what ranges of this file are made from, where that lies in a store. For one who reads them whole.
+    pub fn prefetch(&self, ranges: &[Range<u64>]) {
         if !self.view.storage.is_remote() {
             return;
         }
         let mut wanted: BTreeMap<usize, Vec<Range<u64>>> = BTreeMap::new();
-        let first = self.layout.segment_at(range.start.max(MAGIC.len() as u64));
-        let segments = self.layout.segments.iter().enumerate().skip(first);
-        for (index, segment) in segments.take_while(|(_, s)| s.offset < range.end) {
-            let (group, leaf) = self.layout.place(index);
-            let Some(place) = self.layout.groups.get(group) else {
-                return;
-            };
-            let Some(part) = self.parts.get(place.part) else {
-                return;
-            };
-            let source = match (segment.bytes, part.leaves.get(leaf).map(|leaf| &leaf.plan)) {
-                (SegmentBytes::Source { offset }, _) => Some(offset..offset + segment.len),
-                (SegmentBytes::Slot, Some(LeafPlan::Stored { column, .. })) => {
-                    part.chunk_range(place.group, *column).ok()
+        for range in ranges {
+            let first = self.layout.segment_at(range.start.max(MAGIC.len() as u64));
+            let segments = self.layout.segments.iter().enumerate().skip(first);
+            for (index, segment) in segments.take_while(|(_, s)| s.offset < range.end) {
+                if let Some((part, source)) = self.source_of(index, segment) {
+                    wanted.entry(part).or_default().push(source);
                 }
-                (SegmentBytes::Slot, _) => None,
-            };
-            wanted.entry(place.part).or_default().extend(source);
+            }
         }
         for (part, ranges) in wanted {
             if let Some(part) = self.parts.get(part) {
                 part.opened.file.prefetch(&ranges);
             }
         }
+    }
+
+    /// The part, and the bytes of its data file, that a segment is made from.
+    fn source_of(&self, index: usize, segment: &Segment) -> Option<(usize, Range<u64>)> {
+        let (group, leaf) = self.layout.place(index);
+        let place = self.layout.groups.get(group)?;
+        let part = self.parts.get(place.part)?;
+        let source = match segment.bytes {
+            SegmentBytes::Source { offset } => offset..offset + segment.len,
+            SegmentBytes::Slot => match part.leaves.get(leaf)?.plan {
+                LeafPlan::Stored { column, .. } => part.chunk_range(place.group, column).ok()?,
+                _ => return None,
+            },
+        };
+        Some((place.part, source))
     }
 
     /// The part of the file that holds a byte, and where it ends.
@@ -197,6 +215,7 @@ impl ParquetFile {
             }
             Piece::Segment(index, segment) => {
                 let (group, leaf) = self.layout.place(index);
+                let known = self.identities.get(group);
                 let (part, group) = self.group(group)?;
                 let inside = at - segment.offset;
                 match segment.bytes {
@@ -207,7 +226,10 @@ impl ParquetFile {
                     }
                     SegmentBytes::Slot => {
                         let deleted = self.deleted(part)?;
-                        let rows = GroupRows::new(part, group, &deleted);
+                        let mut rows = GroupRows::new(part, group, &deleted);
+                        if let Some(known) = known {
+                            rows = rows.noting(known);
+                        }
                         self.fill_slot(rows, leaf, segment, inside, out)?;
                     }
                 }
@@ -227,7 +249,7 @@ impl ParquetFile {
         let part = rows.part;
         let target = self.target.leaves.get(leaf);
         let target = target.ok_or_else(|| part.corrupt("no such column".to_owned()))?;
-        match rows.content(&self.view, leaf, target)? {
+        match rows.content(leaf)? {
             SlotContent::Nothing => out.fill(0),
             SlotContent::Source { offset, len } => {
                 let stored = len.saturating_sub(inside).min(out.len() as u64) as usize;
@@ -239,8 +261,9 @@ impl ParquetFile {
                 }
                 zeros.fill(0);
             }
-            SlotContent::Made(chunk) => {
-                let chunk_len = chunk.bytes.len() as u64;
+            SlotContent::Made => {
+                let (mut filled, chunk_len) =
+                    rows.read_made(&self.view, leaf, target, inside, out)?;
                 let rest = segment
                     .len
                     .checked_sub(chunk_len)
@@ -258,7 +281,6 @@ impl ParquetFile {
                         segment.len
                     ))
                 })?;
-                let mut filled = copy_some(&chunk.bytes, inside, out);
                 let behind = (inside + filled as u64).saturating_sub(chunk_len);
                 let rest = out.get_mut(filled..).unwrap_or_default();
                 filled += copy_some(&filler, behind, rest);
@@ -266,6 +288,22 @@ impl ParquetFile {
             }
         }
         Ok(())
+    }
+
+    /// The schema.
+    pub(super) fn target(&self) -> &TargetSchema {
+        &self.target
+    }
+
+    /// The row groups of the layout, those without rows too, and where the identity of each is noted.
+    pub(super) fn groups(&self) -> impl Iterator<Item = (&Group, &OnceLock<String>)> {
+        self.layout.groups.iter().zip(&self.identities)
+    }
+
+    /// A data file.
+    pub(super) fn part(&self, part: usize) -> Result<&Part, ParquetError> {
+        let part = self.parts.get(part);
+        part.ok_or_else(|| self.inconsistent("a row group without a file"))
     }
 
     fn group(&self, group: usize) -> Result<(&Part, usize), ParquetError> {
@@ -317,7 +355,7 @@ impl ParquetFile {
     }
 
     /// Positions of a data file that any delete removes.
-    fn deleted(&self, part: &Part) -> Result<Arc<RoaringTreemap>, ParquetError> {
+    pub(super) fn deleted(&self, part: &Part) -> Result<Arc<RoaringTreemap>, ParquetError> {
         if !part.has_equality_deletes() {
             return Ok(Arc::clone(&part.opened.position_deleted));
         }
@@ -368,7 +406,7 @@ fn target_schema(
     view: &View,
     opened: &[OpenedFile],
     columns: &[ExtraColumn],
-) -> Result<TargetSchema, ParquetError> {
+) -> Result<TargetSchema, Unmergeable> {
     let sources = |index: usize| -> FieldSources<'_> {
         opened
             .iter()
@@ -379,10 +417,14 @@ fn target_schema(
     let own = own.map(|(index, field)| (&**field, sources(index)));
     let extra = columns.iter().map(|column| (&*column.field, Vec::new()));
     let fields: Vec<(&NestedField, FieldSources<'_>)> = own.chain(extra).collect();
-    TargetSchema::build(&fields).map_err(|Unmergeable(feature)| ParquetError::Unsupported {
+    TargetSchema::build(&fields)
+}
+
+fn unsupported(opened: &[OpenedFile], differ: Unmergeable) -> ParquetError {
+    ParquetError::Unsupported {
         path: opened.first().map_or("", |o| &o.scan.file.path).to_owned(),
-        feature,
-    })
+        feature: differ.feature,
+    }
 }
 
 #[cfg(test)]
