@@ -146,7 +146,7 @@ impl SourceFile {
     pub fn followed_by(self: &Arc<Self>, more: Arc<Spilled>) -> Self {
         Self {
             recorded: self.recorded.clone(),
-            identity: self.identity,
+            identity: self.identity.clone(),
             bytes: Content::Followed {
                 file: Arc::clone(self),
                 more,
@@ -209,14 +209,22 @@ impl SourceFile {
 
     /// Begins to fetch ranges that will be read soon, all at once. Does nothing for files of this machine.
     pub fn prefetch(&self, ranges: &[Range<u64>]) {
-        if let Content::Remote(file) = &self.bytes {
-            file.prefetch(ranges, COALESCED_GAP);
+        match &self.bytes {
+            Content::Remote(file) => file.prefetch(ranges, COALESCED_GAP),
+            Content::Followed { file, .. } => {
+                let own = ranges.iter().filter(|range| range.end <= file.len());
+                file.prefetch(&own.cloned().collect::<Vec<_>>());
+            }
+            Content::Stored { .. } | Content::Made(_) => {}
         }
     }
 
     /// Whether its bytes come from a store.
     pub fn is_remote(&self) -> bool {
-        matches!(self.bytes, Content::Remote(_))
+        match &self.bytes {
+            Content::Followed { file, .. } => file.is_remote(),
+            bytes => matches!(bytes, Content::Remote(_)),
+        }
     }
 
     /// `len` bytes from `offset`; checked against the file's size before any memory is taken.
@@ -273,7 +281,7 @@ impl SourceFile {
                 let here = usize::try_from(left).unwrap_or(usize::MAX);
                 let (own, behind) = buffer.split_at_mut(here.min(buffer.len()));
                 if !own.is_empty() {
-                    file.read(own, offset)?;
+                    file.read(own, offset, bounds)?;
                 }
                 more.read_exact_at(behind, offset.saturating_sub(file.len()))
                     .map_err(|source| io_error(&self.recorded, source))
