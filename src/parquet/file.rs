@@ -1,5 +1,7 @@
 //! A virtual Parquet file: laid out when it is opened, its bytes made when they are read.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use roaring::RoaringTreemap;
@@ -9,6 +11,7 @@ use super::clustered::clustered;
 use super::extra::ExtraColumn;
 use super::footer::{FooterInput, TRAILER};
 use super::layout::{Bloom, Group, Layout, MAGIC, Segment, SegmentBytes};
+use super::levels::LeafPlan;
 use super::part::{OpenedFile, Part};
 use super::slot::{Behind, filler};
 use super::target::{FieldSources, TargetSchema, Unmergeable};
@@ -45,7 +48,9 @@ impl ParquetFile {
     /// Lays the file out: reads the source footers, position deletes and vectors; no data page, no equality delete.
     pub fn open(view: &Arc<View>, files: &[Arc<ScanFile>]) -> Result<ParquetFile, ParquetError> {
         let mapping = view.metadata.name_mapping()?;
-        let opened = in_parallel(files, |file| OpenedFile::open(view, mapping.as_ref(), file));
+        let opened = view
+            .storage
+            .in_parallel(files, |file| OpenedFile::open(view, mapping.as_ref(), file));
         let opened = opened.into_iter().collect::<Result<Vec<_>, _>>()?;
         let columns = ExtraColumn::of(view);
         let (opened, target) = match target_schema(view, &opened, &columns) {
@@ -134,6 +139,38 @@ impl ParquetFile {
         Ok(wanted)
     }
 
+    /// Begins to fetch what a range of this file is made from, where that lies in a store. For one who reads all of it.
+    pub fn prefetch(&self, range: &Range<u64>) {
+        if !self.view.storage.is_remote() {
+            return;
+        }
+        let mut wanted: BTreeMap<usize, Vec<Range<u64>>> = BTreeMap::new();
+        let first = self.layout.segment_at(range.start.max(MAGIC.len() as u64));
+        let segments = self.layout.segments.iter().enumerate().skip(first);
+        for (index, segment) in segments.take_while(|(_, s)| s.offset < range.end) {
+            let (group, leaf) = self.layout.place(index);
+            let Some(place) = self.layout.groups.get(group) else {
+                return;
+            };
+            let Some(part) = self.parts.get(place.part) else {
+                return;
+            };
+            let source = match (segment.bytes, part.leaves.get(leaf).map(|leaf| &leaf.plan)) {
+                (SegmentBytes::Source { offset }, _) => Some(offset..offset + segment.len),
+                (SegmentBytes::Slot, Some(LeafPlan::Stored { column, .. })) => {
+                    part.chunk_range(place.group, *column).ok()
+                }
+                (SegmentBytes::Slot, _) => None,
+            };
+            wanted.entry(place.part).or_default().extend(source);
+        }
+        for (part, ranges) in wanted {
+            if let Some(part) = self.parts.get(part) {
+                part.opened.file.prefetch(&ranges);
+            }
+        }
+    }
+
     /// The part of the file that holds a byte, and where it ends.
     fn piece(&self, at: u64) -> (u64, Piece) {
         let magic = MAGIC.len() as u64;
@@ -178,7 +215,9 @@ impl ParquetFile {
                 let inside = at - segment.offset;
                 match segment.bytes {
                     SegmentBytes::Source { offset } => {
-                        part.opened.file.read_exact_at(out, offset + inside)?;
+                        let chunk = offset..offset + segment.len;
+                        let file = &part.opened.file;
+                        file.read_exact_within(out, offset + inside, &chunk)?;
                     }
                     SegmentBytes::Slot => {
                         let deleted = self.deleted(part)?;
@@ -211,7 +250,9 @@ impl ParquetFile {
                 let stored = len.saturating_sub(inside).min(out.len() as u64) as usize;
                 let (bytes, zeros) = out.split_at_mut(stored);
                 if !bytes.is_empty() {
-                    part.opened.file.read_exact_at(bytes, offset + inside)?;
+                    let chunk = offset..offset + len;
+                    let file = &part.opened.file;
+                    file.read_exact_within(bytes, offset + inside, &chunk)?;
                 }
                 zeros.fill(0);
             }
@@ -289,7 +330,9 @@ impl ParquetFile {
             clustered: &self.clustered,
         };
         // Equality deletes are what takes time here: match them for all files at once.
-        in_parallel(&self.parts, |part| self.deleted(part).map(|_| ()))
+        let storage = &self.view.storage;
+        storage
+            .in_parallel(&self.parts, |part| self.deleted(part).map(|_| ()))
             .into_iter()
             .collect::<Result<(), _>>()?;
         let mut tail = input.make(|part| self.deleted(part))?;

@@ -9,10 +9,12 @@ use crate::iceberg::manifest::{
     DataFile, ManifestContent, ManifestEntry, ManifestFile, parse_manifest, parse_manifest_list,
 };
 use crate::iceberg::metadata::{Snapshot, SnapshotManifests, TableMetadata};
-use crate::parallel::in_parallel;
-use crate::storage::Storage;
+use crate::storage::{Expected, Storage};
 
 use super::ScanError;
+
+/// Bytes of a manifest at most, where a table is written with the usual settings.
+const USUAL_MANIFEST: u64 = 8 << 20;
 
 /// Bytes. Manifests are 8 MiB by default and a list names some thousands of them; neither comes near this.
 const MAX_FILE: u64 = 1 << 30;
@@ -39,7 +41,7 @@ pub fn read_all(
             entries,
         })
     };
-    in_parallel(&manifests, read).into_iter().collect()
+    storage.in_parallel(&manifests, read).into_iter().collect()
 }
 
 /// Calls `each` with the path of every live data file of those manifests of a snapshot that are not among `seen` yet.
@@ -105,7 +107,11 @@ fn read_manifest(
     cache: &Cache,
 ) -> Result<Arc<Vec<ManifestEntry>>, ScanError> {
     let path = &manifest.path;
-    let file = storage.open(path)?;
+    let expected = Expected {
+        size: manifest.length,
+        first: Some(0..manifest.length.unwrap_or(USUAL_MANIFEST)),
+    };
+    let file = storage.open_expecting(path, &expected)?;
     let types = metadata
         .partition_specs
         .get(&manifest.spec_id)

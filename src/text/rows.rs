@@ -322,6 +322,19 @@ impl Rows {
         }
     }
 
+    /// Begins to fetch a row group that lies in a store.
+    fn prefetch(&self, group: usize) {
+        let groups = self.metadata.metadata().row_groups();
+        let columns = groups.get(group).map(|group| group.columns());
+        let ranges = columns.unwrap_or_default().iter().map(|c| c.byte_range());
+        let (starts, ends): (Vec<u64>, Vec<u64>) = ranges
+            .map(|(start, len)| (start, start.saturating_add(len)))
+            .unzip();
+        if let (Some(start), Some(end)) = (starts.iter().min(), ends.iter().max()) {
+            self.parquet.prefetch(&(*start..*end));
+        }
+    }
+
     fn new_reader(&self, claim: Claim) -> Result<RowReader, TextError> {
         let Claim {
             group,
@@ -338,6 +351,7 @@ impl Rows {
         let batches = failure.guard(Some(group), || {
             let rows = self.groups().nth(group).ok_or("it is missing")?;
             let columns = self.shares.get(share).ok_or("a column is missing")?;
+            self.prefetch(group);
             let selection = [
                 RowSelector::skip(size(row)?),
                 RowSelector::select(size(rows.rows.saturating_sub(row))?),
