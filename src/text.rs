@@ -15,7 +15,8 @@
 //! - How long a piece is, is known once it is rendered, and from then on for good: [`Text`] keeps it as long as the view
 //!   is known. A reader that comes from the front ([`mod@file`]) needs no more; a size needs all of them ([`sizing`]).
 //! - Rendered pieces lie in an unlinked file ([`spill`]), from which they are read again at the page cache's speed, or,
-//!   where that is full, in the memory cache.
+//!   where that is full, in the memory cache. Across mounts they are in the cache on disk, if there is one, with the
+//!   lengths of all pieces of a text that has been sized ([`kept`]).
 //!
 //! Rendering itself: [`columns`] gives a batch's columns by type, [`csv`] and [`json`] write rows of them, [`values`]
 //! single values, [`variant`] and [`wkt`] those that have an encoding of their own.
@@ -31,6 +32,7 @@ mod csv;
 mod file;
 mod index;
 mod json;
+mod kept;
 mod pool;
 mod rows;
 mod sizing;

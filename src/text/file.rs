@@ -1,15 +1,17 @@
 //! A text that is open: its bytes are rendered when they are read.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arrow::array::RecordBatch;
+use bytes::Bytes;
 
 use super::columns::{Column, Shape, shapes};
 use super::csv::{self, CsvWriter};
 use super::index::{Found, Index, Location, Piece, PieceId, Strip};
 use super::json::JsonWriter;
+use super::kept::Contents;
 use super::rows::Rows;
 use super::sizing::{Sizing, SizingTask};
 use super::values::BadCell;
@@ -65,6 +67,10 @@ pub struct TextFile {
     columns: Vec<(String, Shape)>,
     header: Vec<u8>,
     json: JsonWriter,
+    /// What is kept on disk.
+    contents: Option<Contents>,
+    /// Whether the index is, or somebody is at it.
+    saved: AtomicBool,
 }
 
 impl std::fmt::Debug for TextFile {
@@ -89,7 +95,7 @@ struct Progress {
 
 /// What is handed to those who asked for a piece.
 enum Rendered {
-    Bytes(Vec<u8>),
+    Bytes(Bytes),
     /// It lies in a file, by the index.
     Kept,
 }
@@ -104,7 +110,7 @@ impl TextFile {
         parquet: Arc<ParquetFile>,
         engine: &Arc<Engine>,
     ) -> Result<TextFile, TextError> {
-        let rows = Rows::open(parquet)?;
+        let rows = Rows::open(Arc::clone(&parquet))?;
         let metadata = rows.metadata();
         let root = metadata.metadata().file_metadata().schema_descr();
         let columns = shapes(root.root_schema(), metadata.schema())?;
@@ -116,9 +122,18 @@ impl TextFile {
         let json = JsonWriter::new(names());
         let groups = metadata.metadata().row_groups().iter();
         let lens = groups.map(|group| u64::try_from(group.num_rows()).unwrap_or(0));
-        let fresh = Index::new(u64::try_from(header.len()).unwrap_or(0), lens);
-        let fresh = Arc::new(fresh);
-        let index = text.index.get_or_init(|| Arc::clone(&fresh));
+        let lens: Vec<u64> = lens.collect();
+        let contents = Contents::of(engine, text.format, &parquet, lens.len())?;
+        let new = || {
+            let header = u64::try_from(header.len()).unwrap_or(0);
+            Arc::new(Index::new(header, lens.iter().copied()))
+        };
+        let fresh = new();
+        let index = text.index.get_or_init(|| {
+            let known = new();
+            let restored = contents.as_ref().is_some_and(|c| c.restore(engine, &known));
+            if restored { known } else { Arc::clone(&fresh) }
+        });
         if index.strips() != fresh.strips() {
             return Err(TextError::Changed);
         }
@@ -130,6 +145,8 @@ impl TextFile {
             columns,
             header,
             json,
+            saved: AtomicBool::new(contents.is_none() || index.total().is_some()),
+            contents,
         })
     }
 
@@ -301,8 +318,7 @@ impl TextFile {
                 .strips()
                 .get(id.strip)
                 .ok_or(TextError::Changed)?;
-            let (bytes, end) = self.render(strip, first)?;
-            self.engine.counters.text_pieces_rendered.add(1);
+            let (bytes, end) = self.kept_or_rendered(strip, first)?;
             // A text of one piece lies in memory.
             let alone = self.index.strips().len() == 1 && end == strip.rows.end && first == 0;
             let place = if alone {
@@ -313,7 +329,7 @@ impl TextFile {
             let weight = if place.is_some() || !(read || alone) {
                 NOT_KEPT
             } else {
-                bytes.capacity()
+                bytes.len()
             };
             let piece = Piece {
                 rows: first..end,
@@ -321,8 +337,36 @@ impl TextFile {
                 place,
             };
             self.index.record(id, piece)?;
+            self.save_index();
             Ok((Rendered::Bytes(bytes), weight))
         })
+    }
+
+    /// The text of the rows of a strip from `first` on, up to the piece's end, and the row after its last: from the disk
+    /// or rendered.
+    fn kept_or_rendered(&self, strip: &Strip, first: u64) -> Result<(Bytes, u64), TextError> {
+        let end = strip.rows.end;
+        let kept = self.contents.as_ref();
+        if let Some(kept) = kept.and_then(|c| c.piece(&self.engine, strip.group, first, end)) {
+            return Ok(kept);
+        }
+        let (bytes, end) = self.render(strip, first)?;
+        self.engine.counters.text_pieces_rendered.add(1);
+        let bytes = Bytes::from(bytes);
+        if let Some(contents) = &self.contents {
+            contents.keep_piece(&self.engine, strip.group, first, &bytes, end);
+        }
+        Ok((bytes, end))
+    }
+
+    /// Keeps the lengths of all pieces on disk, once they are known.
+    fn save_index(&self) {
+        if let Some(contents) = &self.contents
+            && self.index.total().is_some()
+            && !self.saved.swap(true, Ordering::Relaxed)
+        {
+            contents.keep(&self.engine, &self.index);
+        }
     }
 
     /// The text of the rows of a strip from `first` on, up to the piece's end, and the row after its last.

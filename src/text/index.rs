@@ -219,6 +219,44 @@ impl Index {
         Ok(())
     }
 
+    /// All pieces in order: the row after the last of each, and its bytes.
+    pub(super) fn saved(&self) -> Vec<u64> {
+        let state = self.lock();
+        let pieces = state.strips.iter().flat_map(|strip| &strip.pieces);
+        pieces
+            .flat_map(|piece| [piece.rows.end, piece.len])
+            .collect()
+    }
+
+    /// Notes all pieces as [`Index::saved`] gave them, for an index of which nothing is known; whether they fit. Where
+    /// they do not, nothing of this index may be used.
+    pub(super) fn restore(&self, saved: impl Iterator<Item = u64>) -> bool {
+        let mut saved = saved;
+        for (number, strip) in self.strips.iter().enumerate() {
+            let mut id = PieceId {
+                strip: number,
+                number: 0,
+            };
+            let mut start = strip.rows.start;
+            while start < strip.rows.end {
+                let (Some(end), Some(len)) = (saved.next(), saved.next()) else {
+                    return false;
+                };
+                if end <= start || end > strip.rows.end || len == 0 {
+                    return false;
+                }
+                let rows = start..end;
+                let place = None;
+                if self.record(id, Piece { rows, len, place }).is_err() {
+                    return false;
+                }
+                start = end;
+                id.number += 1;
+            }
+        }
+        saved.next().is_none()
+    }
+
     fn advance(&self, state: &mut State) {
         while let (Some(start), Some(strip)) = (
             state.starts.last(),
@@ -302,6 +340,30 @@ mod tests {
         index.record(id(0, 0), piece(0..10, 100)).unwrap();
         index.record(id(0, 0), piece(0..10, 100)).unwrap();
         assert!(index.record(id(0, 0), piece(0..10, 101)).is_err());
+    }
+
+    #[test]
+    fn an_index_is_restored_whole_or_not_at_all() {
+        let groups = [STRIP_ROWS + 1, 5];
+        let index = Index::new(4, groups);
+        index.record(id(0, 0), piece(0..10, 100)).unwrap();
+        index.record(id(0, 1), piece(10..STRIP_ROWS, 50)).unwrap();
+        index
+            .record(id(1, 0), piece(STRIP_ROWS..STRIP_ROWS + 1, 7))
+            .unwrap();
+        index.record(id(2, 0), piece(0..5, 9)).unwrap();
+        let saved = index.saved();
+        let restored = Index::new(4, groups);
+        assert!(restored.restore(saved.clone().into_iter()));
+        assert_eq!(restored.total(), Some(170));
+        assert_eq!(restored.saved(), saved);
+        for cut in 0..saved.len() {
+            let other = Index::new(4, groups);
+            assert!(!other.restore(saved[..cut].iter().copied()));
+        }
+        let long = saved.iter().copied().chain([1]);
+        assert!(!Index::new(4, groups).restore(long));
+        assert!(!Index::new(4, [STRIP_ROWS, 5]).restore(saved.into_iter()));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Single values as text. What is the same in CSV and in JSON but for the quotes stands here.
 
-use super::variant::VariantError;
 use super::wkt::WkbError;
 use crate::iceberg::value::calendar::civil_from_days;
+use crate::iceberg::variant::VariantError;
 
 /// Why bytes are not the value that their column's type says.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
