@@ -146,7 +146,7 @@ impl SourceFile {
     pub fn followed_by(self: &Arc<Self>, more: Arc<Spilled>) -> Self {
         Self {
             recorded: self.recorded.clone(),
-            identity: self.identity,
+            identity: self.identity.clone(),
             bytes: Content::Followed {
                 file: Arc::clone(self),
                 more,
@@ -273,7 +273,7 @@ impl SourceFile {
                 let here = usize::try_from(left).unwrap_or(usize::MAX);
                 let (own, behind) = buffer.split_at_mut(here.min(buffer.len()));
                 if !own.is_empty() {
-                    file.read(own, offset)?;
+                    file.read(own, offset, bounds)?;
                 }
                 more.read_exact_at(behind, offset.saturating_sub(file.len()))
                     .map_err(|source| io_error(&self.recorded, source))
