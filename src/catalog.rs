@@ -11,8 +11,11 @@ use crate::storage::{Address, StoreAccess};
 
 mod connection;
 pub mod directory;
+mod hive;
 mod metadata_file;
+mod metastore;
 mod outage;
+mod pyiceberg;
 mod rest;
 mod sql;
 
