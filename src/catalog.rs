@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::storage::{Address, StoreAccess};
+use crate::storage::{Address, StorageError, StoreAccess};
 
 mod connection;
 pub mod directory;
@@ -74,6 +74,9 @@ pub enum CatalogError {
     /// There is a table, and it cannot be told which metadata file is its current one.
     #[error("{path}: {reason}")]
     Pointer { path: String, reason: String },
+    /// A store's answer.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
     /// What was said about a catalog cannot be followed.
     #[error("{catalog}: {reason}")]
     Configuration { catalog: String, reason: String },
@@ -91,7 +94,11 @@ pub enum CatalogError {
 impl CatalogError {
     /// Whether the table may be sound but is of a kind that is not supported.
     pub fn is_unsupported(&self) -> bool {
-        matches!(self, Self::Unsupported { .. })
+        match self {
+            Self::Storage(error) => error.is_unsupported(),
+            Self::Unsupported { .. } => true,
+            _ => false,
+        }
     }
 }
 

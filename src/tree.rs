@@ -538,7 +538,12 @@ impl Tree {
                     .iter()
                     .map(|(name, value)| format!("{name} {value}\n"))
                     .collect();
-                text.push_str(&format!("memory_bytes {}\n", self.source.cache.bytes()));
+                let cache = &self.source.cache;
+                text.push_str(&format!("memory_bytes {}\n", cache.bytes()));
+                text.push_str(&format!("spilled_bytes {}\n", cache.spilled_bytes()));
+                if let Some(disk) = cache.disk() {
+                    text.push_str(&format!("disk_cache_bytes {}\n", disk.bytes()));
+                }
                 text
             }
         }

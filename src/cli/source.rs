@@ -6,15 +6,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use url::Url;
 
-use crate::catalog::directory::DirectoryCatalog;
+use crate::catalog::directory::{DirectoryCatalog, StoreDirectoryCatalog};
 use crate::catalog::{Catalog, Connection};
-use crate::counters::Counters;
-use crate::storage::Properties;
+use crate::storage::{Properties, StorageOptions};
 
 /// What is mounted.
 #[derive(Clone, Debug)]
@@ -73,18 +71,24 @@ impl Source {
         &self,
         mountpoint: &Path,
         properties: &Properties,
-        counters: &Arc<Counters>,
+        storage: &StorageOptions,
     ) -> anyhow::Result<Box<dyn Catalog>> {
         match self {
-            Self::Local(path) => local(path, mountpoint),
-            Self::Catalog(catalog) => Ok(catalog.open(properties, counters)?),
-            Self::Url(url) => bail!("{}: {}: is not supported", self.shown(), url.scheme()),
+            Self::Local(path) => local(path, mountpoint, properties),
+            Self::Catalog(catalog) => Ok(catalog.open(properties, &storage.counters)?),
+            Self::Url(url) => Ok(Box::new(StoreDirectoryCatalog::open(
+                url, storage, properties,
+            )?)),
         }
     }
 }
 
-fn local(source: &Path, mountpoint: &Path) -> anyhow::Result<Box<dyn Catalog>> {
-    let catalog = DirectoryCatalog::open(source)?;
+fn local(
+    source: &Path,
+    mountpoint: &Path,
+    properties: &Properties,
+) -> anyhow::Result<Box<dyn Catalog>> {
+    let catalog = DirectoryCatalog::open(source)?.with_properties(properties);
     // The daemon must not look for tables in its own mount: it would wait for itself.
     if !mountpoint.starts_with(source) {
         Ok(Box::new(catalog))

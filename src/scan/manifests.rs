@@ -1,5 +1,6 @@
 //! Reads a snapshot's manifest list and manifests.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::cache::{Cache, CacheKey};
@@ -30,6 +31,37 @@ pub fn read_all(
     storage: &Storage,
     cache: &Cache,
 ) -> Result<Vec<Manifest>, ScanError> {
+    let manifests = list(snapshot, storage)?;
+    let read = |manifest: &ManifestFile| {
+        let entries = read_manifest(metadata, manifest, storage, cache)?;
+        Ok(Manifest {
+            content: manifest.content,
+            entries,
+        })
+    };
+    in_parallel(&manifests, read).into_iter().collect()
+}
+
+/// Calls `each` with the path of every live data file of those manifests of a snapshot that are not among `seen` yet.
+pub fn each_data_file(
+    metadata: &TableMetadata,
+    snapshot: &Snapshot,
+    storage: &Storage,
+    cache: &Cache,
+    seen: &mut HashSet<String>,
+    mut each: impl FnMut(&str),
+) -> Result<(), ScanError> {
+    for manifest in list(snapshot, storage)? {
+        if manifest.content == ManifestContent::Data && seen.insert(manifest.path.clone()) {
+            let entries = read_manifest(metadata, &manifest, storage, cache)?;
+            entries.iter().for_each(|entry| each(&entry.file.path));
+        }
+    }
+    Ok(())
+}
+
+/// The manifests of a snapshot that may hold live files.
+fn list(snapshot: &Snapshot, storage: &Storage) -> Result<Vec<ManifestFile>, ScanError> {
     let mut manifests = match &snapshot.manifests {
         SnapshotManifests::List(path) => {
             if snapshot.key_id.is_some() {
@@ -49,15 +81,7 @@ pub fn read_all(
             "an encrypted manifest",
         ));
     }
-
-    let read = |manifest: &ManifestFile| {
-        let entries = read_manifest(metadata, manifest, storage, cache)?;
-        Ok(Manifest {
-            content: manifest.content,
-            entries,
-        })
-    };
-    in_parallel(&manifests, read).into_iter().collect()
+    Ok(manifests)
 }
 
 /// A count that is unknown says nothing.

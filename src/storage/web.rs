@@ -295,9 +295,7 @@ async fn attempt(
     let promised = headers
         .get(CONTENT_RANGE)
         .and_then(|text| range_len(text.to_str().ok()?));
-    if status == StatusCode::PARTIAL_CONTENT
-        && promised.is_some_and(|len| len != to_u64(body.len()))
-    {
+    if status.is_success() && promised.is_some_and(|len| len != to_u64(body.len())) {
         let reason = format!("{} bytes where the answer promised others", body.len());
         return Err(Failure::Temporary(reason));
     }

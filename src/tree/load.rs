@@ -70,8 +70,11 @@ pub(super) fn metadata_text(source: &Source, pointer: &TablePointer) -> Result<B
     let path = &pointer.metadata;
     let bytes = match &pointer.content {
         Some(content) => content.clone(),
-        None => storage::read_named_file(path, &pointer.access, MAX_METADATA, &source.counters)
-            .map_err(|e| TreeError::from_source(&e, e.is_unsupported()))?,
+        None => {
+            let options = &source.options.storage;
+            storage::read_named_file(options, path, &pointer.access, MAX_METADATA)
+                .map_err(|e| TreeError::from_source(&e, e.is_unsupported()))?
+        }
     };
     if !bytes.starts_with(&[0x1f, 0x8b]) {
         return Ok(bytes);
