@@ -11,6 +11,7 @@ use crate::storage::{Address, StorageError, StoreAccess};
 
 mod connection;
 pub mod directory;
+mod glue;
 mod hive;
 mod metadata_file;
 mod metastore;

@@ -3,6 +3,7 @@
 //! | text | catalog |
 //! |---|---|
 //! | `rest+https://host/base`, `rest+https://host/base#namespace.table` | [`super::rest`] |
+//! | `glue:`, `glue://account/database` | [`super::glue`] |
 //! | `pyiceberg:name`, `pyiceberg:` | the one that [`super::pyiceberg`]'s configuration means |
 //! | `sqlite:///file`, `jdbc:sqlite:file` | [`super::sql`], over SQLite |
 //! | `postgresql://user@host/database`, `jdbc:postgresql:…` | [`super::sql`], over PostgreSQL |
@@ -20,6 +21,7 @@ use url::Url;
 use crate::counters::Counters;
 use crate::storage::Properties;
 
+use super::glue::{Glue, Place};
 use super::hive::{Hive, Servers};
 use super::metastore::MetastoreCatalog;
 use super::outage::Patient;
@@ -50,6 +52,7 @@ enum Locator {
     /// What follows the scheme and its colon. Holds secrets.
     Postgres(String),
     Hive(Servers),
+    Glue(Place),
 }
 
 impl Connection {
@@ -87,7 +90,7 @@ impl Connection {
                 properties.0.entry(CATALOG_NAME.to_owned()).or_insert(name);
                 Locator::parse(&uri)?
             }
-            EntryKind::Glue => None,
+            EntryKind::Glue => Some(Locator::Glue(Place::default())),
         };
         Ok(Self {
             locator: locator.ok_or_else(unknown)?,
@@ -108,6 +111,7 @@ impl Connection {
                 Target::parse(rest, &[]).map_or_else(|_| "postgresql".to_owned(), |t| t.shown())
             }
             Locator::Hive(servers) => servers.shown(),
+            Locator::Glue(place) => place.shown(),
         }
     }
 
@@ -125,7 +129,7 @@ impl Connection {
             }
             Locator::Sqlite(path) => {
                 let database = Box::new(Sqlite::new(path.clone()));
-                Box::new(SqlCatalog::open(database, merged)?)
+                Box::new(SqlCatalog::open(database, merged, counters)?)
             }
             Locator::Postgres(rest) => {
                 let options = merged.0.iter().filter_map(|(name, value)| {
@@ -134,11 +138,16 @@ impl Connection {
                 });
                 let target = Target::parse(rest, &options.collect::<Vec<_>>())?;
                 let database = Box::new(Postgres::new(&target)?);
-                Box::new(SqlCatalog::open(database, merged)?)
+                Box::new(SqlCatalog::open(database, merged, counters)?)
             }
             Locator::Hive(servers) => {
-                let metastore = Hive::new(servers, &merged)?;
+                let metastore = Hive::new(servers, &merged, counters)?;
                 let only = servers.only.clone();
+                Box::new(MetastoreCatalog::new(metastore, only, merged))
+            }
+            Locator::Glue(place) => {
+                let metastore = Glue::new(place, &merged, counters)?;
+                let only = place.database.clone();
                 Box::new(MetastoreCatalog::new(metastore, only, merged))
             }
         };
@@ -189,6 +198,7 @@ impl Locator {
                 Ok(Some(Self::Sqlite(path)))
             }
             "postgresql" | "postgres" => Ok(Some(Self::Postgres(rest.to_owned()))),
+            "glue" => Ok(Some(Self::Glue(Place::parse(rest)))),
             "thrift" | "hive" => Ok(Some(Self::Hive(Servers::parse(text)?))),
             _ => Ok(None),
         }

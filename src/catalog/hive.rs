@@ -8,8 +8,9 @@
 //! Several servers may be named; the first that accepts is used. One connection serves the process, and is made again
 //! when it is lost. Logins over SASL (Kerberos) and TLS are not supported.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::counters::Counters;
 use crate::storage::Properties;
 
 use super::CatalogError;
@@ -121,6 +122,7 @@ pub(super) struct Hive {
     /// The user and group to act for.
     user: Option<(String, String)>,
     client: Mutex<Option<Client>>,
+    counters: Arc<Counters>,
 }
 
 /// A result's field 0 or an exception's number, and what it says.
@@ -135,7 +137,11 @@ impl Hive {
     ///
     /// # Errors
     /// A property asks for what is not supported.
-    pub(super) fn new(servers: &Servers, properties: &Properties) -> Result<Self, CatalogError> {
+    pub(super) fn new(
+        servers: &Servers,
+        properties: &Properties,
+        counters: &Arc<Counters>,
+    ) -> Result<Self, CatalogError> {
         let on = |name: &&&str| {
             properties.get(name).is_some_and(|value| {
                 matches!(
@@ -159,6 +165,7 @@ impl Hive {
             framed: FRAMED.iter().any(|name| on(&name)),
             user,
             client: Mutex::new(None),
+            counters: Arc::clone(counters),
         })
     }
 
@@ -167,6 +174,7 @@ impl Hive {
         &self,
         question: impl Fn(&mut Client) -> Result<T, ThriftError>,
     ) -> Result<T, CatalogError> {
+        self.counters.catalog_requests.add(1);
         let mut kept = self.client.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = kept.as_mut() {
             match question(client) {

@@ -98,7 +98,7 @@ impl Server {
         let properties = properties
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        Hive::new(&servers, &Properties(properties.collect())).unwrap()
+        Hive::new(&servers, &Properties(properties.collect()), &Arc::default()).unwrap()
     }
 }
 
@@ -253,11 +253,21 @@ fn a_server_that_is_not_there_cannot_be_reached_and_the_next_is_tried() {
     let nobody = closed.local_addr().unwrap().port();
     drop(closed);
     let text = format!("thrift://127.0.0.1:{nobody}");
-    let hive = Hive::new(&Servers::parse(&text).unwrap(), &Properties::default()).unwrap();
+    let hive = Hive::new(
+        &Servers::parse(&text).unwrap(),
+        &Properties::default(),
+        &Arc::default(),
+    )
+    .unwrap();
     let error = hive.databases().unwrap_err();
     assert!(matches!(error, CatalogError::Unreachable { .. }), "{error}");
     let text = format!("{text},thrift://127.0.0.1:{}", server.port);
-    let hive = Hive::new(&Servers::parse(&text).unwrap(), &Properties::default()).unwrap();
+    let hive = Hive::new(
+        &Servers::parse(&text).unwrap(),
+        &Properties::default(),
+        &Arc::default(),
+    )
+    .unwrap();
     assert_eq!(hive.databases().unwrap(), ["a"]);
 }
 
@@ -332,7 +342,7 @@ fn a_login_that_the_server_asks_for_is_refused_by_name() {
     let servers = Servers::parse("thrift://h:1").unwrap();
     for name in UNSUPPORTED {
         let properties = Properties([(name.to_owned(), "true".to_owned())].into());
-        let error = Hive::new(&servers, &properties).unwrap_err();
+        let error = Hive::new(&servers, &properties, &Arc::default()).unwrap_err();
         assert!(error.is_unsupported() && error.to_string().contains(name));
     }
 }
