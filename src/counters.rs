@@ -64,7 +64,7 @@ counters! {
     store_requests,
     /// Bytes of the answers' bodies.
     store_bytes,
-    /// Questions to REST catalogs and to those who give out their tokens.
+    /// Questions to catalogs and to those who give out their tokens.
     catalog_requests,
     /// Requests sent again, after throttling, a reset, a broken answer or silence.
     store_retries,
