@@ -177,7 +177,7 @@ impl<'a> GroupRows<'a> {
         let Some(part_leaf) = self.part.leaves.get(leaf) else {
             return Err(self.part.corrupt("a leaf without a plan".to_owned()));
         };
-        let key = self.cache_key(part_leaf)?;
+        let key = self.cache_key(part_leaf, target)?;
         let make = || {
             let disk = view.cache.disk().filter(|_| is_dear(&part_leaf.plan));
             let kept = disk.map(|disk| {
@@ -206,10 +206,10 @@ impl<'a> GroupRows<'a> {
     }
 
     /// What a made chunk is known by, in this mount and in others: all that [`GroupRows::make`] makes it from.
-    fn cache_key(&self, leaf: &PartLeaf) -> Result<CacheKey, ParquetError> {
+    fn cache_key(&self, leaf: &PartLeaf, target: &TargetLeaf) -> Result<CacheKey, ParquetError> {
         Ok(CacheKey {
             kind: "chunk",
-            id: format!("{} {}", self.identity()?, leaf.identity),
+            id: format!("{} {}", self.identity()?, leaf.identity(target)),
         })
     }
 
@@ -254,7 +254,7 @@ impl<'a> GroupRows<'a> {
             // What the spill file has lost is made again.
             tracing::debug!(%error, "a chunk in the spill file is lost");
             if let Some(part_leaf) = self.part.leaves.get(leaf) {
-                view.cache.forget(&self.cache_key(part_leaf)?);
+                view.cache.forget(&self.cache_key(part_leaf, target)?);
             }
             let chunk = self.made(view, leaf, target)?;
             chunk.read_at(inside, out).map_err(|error| self.lost(error))

@@ -37,8 +37,8 @@ impl ParquetFile {
             if plans.as_ref().is_none_or(|(of, _)| *of != place.part) {
                 let mut identity = Identity::default();
                 identity.push(schema.as_bytes());
-                for leaf in &part.leaves {
-                    identity.push(leaf.identity.as_bytes());
+                for (leaf, target) in part.leaves.iter().zip(&self.target().leaves) {
+                    identity.push(leaf.identity(target).as_bytes());
                 }
                 plans = Some((place.part, identity.finish()));
             }

@@ -95,9 +95,14 @@ pub struct PartLeaf {
     pub plan: LeafPlan,
     /// For a stored leaf.
     pub stored: Option<StoredLeaf>,
+}
+
+impl PartLeaf {
     /// Tells what the plan makes, for this leaf of the virtual file, from all else: column, levels, conversion,
     /// constants, first row id, sequence number; name, type, levels.
-    pub identity: String,
+    pub fn identity(&self, leaf: &TargetLeaf) -> String {
+        Identity::of(&format!("{:?} {leaf:?}", self.plan))
+    }
 }
 
 /// What the transcoder must know of a stored leaf.
@@ -321,11 +326,7 @@ fn part_leaf(footer: &SourceFooter, plan: LeafPlan, leaf: &TargetLeaf) -> Result
         }
         _ => None,
     };
-    Ok(PartLeaf {
-        identity: Identity::of(&format!("{plan:?} {leaf:?}")),
-        plan,
-        stored,
-    })
+    Ok(PartLeaf { plan, stored })
 }
 
 /// The schema node of a leaf column.
