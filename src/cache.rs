@@ -267,6 +267,29 @@ impl Cache {
         }
     }
 
+    /// The entry under `key`, where it is kept. Counts neither as a hit nor as a miss.
+    pub fn get<T: Any + Send + Sync>(&self, key: &CacheKey) -> Option<Arc<T>> {
+        let mut state = self.lock();
+        let value = Arc::clone(&state.entries.get(key)?.value);
+        drop(state);
+        value.downcast().ok()
+    }
+
+    /// Keeps an entry that was made without being asked for, of `weight` bytes.
+    pub fn put<T: Any + Send + Sync>(&self, key: CacheKey, value: T, weight: usize) {
+        let weight = weight
+            .saturating_add(ENTRY_OVERHEAD)
+            .saturating_add(key.id.len());
+        let entry = Entry {
+            value: Arc::new(value),
+            weight,
+            tag: Tag::NONE,
+            spill: None,
+        };
+        let dropped = self.lock().keep(key, entry, self.budget);
+        self.spill(dropped);
+    }
+
     /// Bytes kept now.
     pub fn bytes(&self) -> usize {
         self.lock().bytes

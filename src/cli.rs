@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::storage::PathMapping;
+use crate::storage::{Address, PathMapping};
 use crate::text::CsvNull;
 use crate::tree::Lineage;
 
@@ -44,7 +44,8 @@ enum Command {
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 struct MountArgs {
-    /// A table's directory, a metadata file (`*.metadata.json`), or a directory that holds tables at any depth
+    /// A table's directory, a metadata file (`*.metadata.json`), or a directory that holds tables at any depth, here or
+    /// in a store (`s3://`, `gs://`, `abfss://`, `https://`)
     source: PathBuf,
 
     /// An existing directory
@@ -83,13 +84,13 @@ struct MountArgs {
     #[arg(long)]
     no_text: bool,
 
-    /// Read files that the table records under OLD from the local directory NEW (may be repeated)
+    /// Read files that the table records under OLD from NEW, a directory or a URL (may be repeated)
     #[arg(long, value_name = "OLD=NEW")]
     map_path: Vec<PathMapping>,
 
-    /// Allow files of the table to lie in this directory, outside the table's own (may be repeated)
-    #[arg(long, value_name = "DIR")]
-    allow_path: Vec<PathBuf>,
+    /// Allow files of the table to lie in this directory or under this URL, outside the table's own (may be repeated)
+    #[arg(long, value_name = "DIR|URL")]
+    allow_path: Vec<Address>,
 
     /// Let other users look in [always so for root; others need `user_allow_other` in /etc/fuse.conf]
     #[arg(long)]

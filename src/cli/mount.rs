@@ -14,7 +14,7 @@ use crate::cache::Cache;
 use crate::cache::disk::{self, DiskCache};
 use crate::counters::Counters;
 use crate::fs::{self, Event, Mount, MountOptions, MountTable, Owner};
-use crate::storage::{PathMapping, StorageOptions};
+use crate::storage::{Address, PathMapping, StorageOptions};
 use crate::text::TextOptions;
 use crate::tree::{Tree, TreeOptions};
 
@@ -49,14 +49,14 @@ pub(super) fn run(args: &MountArgs) -> anyhow::Result<()> {
         .map(|map| {
             Ok(PathMapping {
                 old: map.old.clone(),
-                new: directory(&map.new)?,
+                new: place(&map.new)?,
             })
         })
         .collect::<anyhow::Result<_>>()?;
     storage.allow_paths = args
         .allow_path
         .iter()
-        .map(|path| directory(path))
+        .map(place)
         .collect::<anyhow::Result<_>>()?;
     let cache_dir = args.cache_dir.as_deref().map(|path| {
         let path = std::path::absolute(path).with_context(|| path.display().to_string())?;
@@ -82,8 +82,9 @@ pub(super) fn run(args: &MountArgs) -> anyhow::Result<()> {
         cache = cache.on_disk(disk.context("--cache-dir")?);
     }
     let cache = Arc::new(cache);
+    let storage = storage.with_cache(&cache);
     raise_descriptor_limit();
-    let catalog = source.open(&mountpoint, &properties)?;
+    let catalog = source.open(&mountpoint, &properties, &storage)?;
     let tree = Arc::new(Tree::new(
         catalog,
         Arc::clone(&cache),
@@ -172,14 +173,18 @@ fn free_mountpoint(path: &Path) -> anyhow::Result<PathBuf> {
     Ok(mountpoint)
 }
 
-fn directory(path: &Path) -> anyhow::Result<PathBuf> {
+/// A directory that the user named: resolved, where it is of this machine.
+fn place(given: &Address) -> anyhow::Result<Address> {
+    let Address::Local(path) = given else {
+        return Ok(given.clone());
+    };
     let resolved = path
         .canonicalize()
         .with_context(|| path.display().to_string())?;
     if !resolved.is_dir() {
         bail!("{}: not a directory", path.display());
     }
-    Ok(resolved)
+    Ok(Address::Local(resolved))
 }
 
 /// What to do about a mount that failed.

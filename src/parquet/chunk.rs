@@ -179,7 +179,8 @@ impl<'a> GroupRows<'a> {
         };
         let key = self.cache_key(part_leaf, target)?;
         let make = || {
-            let disk = view.cache.disk().filter(|_| is_dear(&part_leaf.plan));
+            let disk = view.cache.disk();
+            let disk = disk.filter(|_| is_dear(&part_leaf.plan) && self.part.is_lasting());
             let kept = disk.map(|disk| {
                 let (kind, id, tag) = (key.kind, key.id.clone(), self.part.tag);
                 (disk, DiskKey { kind, id, tag })

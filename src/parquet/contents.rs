@@ -13,6 +13,8 @@ pub struct GroupContent {
     pub identity: String,
     /// Of its data file.
     pub tag: Tag,
+    /// Whether the identity may be kept beyond this process.
+    pub lasting: bool,
 }
 
 impl ParquetFile {
@@ -48,6 +50,7 @@ impl ParquetFile {
             contents.push(GroupContent {
                 identity: identity.finish(),
                 tag: part.tag,
+                lasting: part.is_lasting(),
             });
         }
         Ok(contents)

@@ -288,6 +288,11 @@ impl Part {
         (inside && len > 0).then_some((offset, len))
     }
 
+    /// Whether what is made of it may be kept beyond this process.
+    pub fn is_lasting(&self) -> bool {
+        self.opened.file.identity().is_lasting()
+    }
+
     /// Whether equality deletes apply: then which rows survive is not known before their keys are read.
     pub fn has_equality_deletes(&self) -> bool {
         !self.opened.scan.deletes.equality.is_empty()
