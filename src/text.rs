@@ -21,7 +21,9 @@
 //! Rendering itself: [`columns`] gives a batch's columns by type, [`csv`] and [`json`] write rows of them, [`values`]
 //! single values, [`variant`] and [`wkt`] those that have an encoding of their own.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use bytes::Bytes;
 
 use crate::cache::Cache;
 use crate::counters::Counters;
@@ -29,12 +31,14 @@ use crate::parquet::ParquetError;
 
 mod columns;
 mod csv;
+mod digits;
 mod file;
 mod index;
 mod json;
 mod kept;
 mod pool;
 mod rows;
+mod short;
 mod sizing;
 mod spill;
 mod values;
@@ -46,6 +50,7 @@ mod tests;
 
 pub use file::{Cursor, Text, TextFile};
 pub use sizing::{Outcome, Sizing};
+pub use spill::SpilledText;
 
 use pool::Pool;
 use spill::Spill;
@@ -53,8 +58,11 @@ use spill::Spill;
 /// Bytes after which a piece ends: some milliseconds of work, and many requests of a reader.
 const PIECE_BYTES: usize = 8 << 20;
 
-/// Rows of a strip: a few megabytes of text for rows of usual width, and a whole number of batches.
-const STRIP_ROWS: u64 = 32 * 1024;
+/// Bytes of a buffer that is kept for the next piece: those of rows of usual width.
+const BUFFER_BYTES: usize = 4 << 20;
+
+/// Buffers that are kept: some for each thread that renders.
+const MAX_BUFFERS: usize = 16;
 
 /// Texts that are sized at the first look into their directory, before anybody asks, are no longer than this by
 /// estimate: a fraction of a second's work. `ls` must not keep a machine busy.
@@ -129,6 +137,8 @@ pub struct Engine {
     cache: Arc<Cache>,
     counters: Arc<Counters>,
     spill: Spill,
+    /// Of pieces that have been written: new memory costs as much time as writing it does.
+    buffers: Mutex<Vec<Vec<u8>>>,
     /// Started when there is work: most mounts have no text read.
     pool: OnceLock<Pool>,
 }
@@ -138,6 +148,7 @@ impl Engine {
     pub fn new(options: TextOptions, cache: Arc<Cache>, counters: Arc<Counters>) -> Engine {
         Engine {
             spill: Spill::new(options.spill),
+            buffers: Mutex::default(),
             options,
             cache,
             counters,
@@ -154,6 +165,26 @@ impl Engine {
     pub fn when_idle(&self, work: impl FnOnce() + Send + 'static) {
         if self.pool().is_idle() {
             self.pool().run_ahead(Box::new(work));
+        }
+    }
+
+    /// An empty buffer to render into.
+    fn buffer(&self) -> Vec<u8> {
+        let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+        buffers.pop().unwrap_or_default()
+    }
+
+    /// Takes the buffer of a piece back, unless somebody else still reads it.
+    fn take_back(&self, mut piece: Bytes) {
+        if !piece.is_unique() {
+            return;
+        }
+        piece.truncate(0);
+        let mut buffer = Vec::from(piece);
+        buffer.clear();
+        let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+        if buffer.capacity() <= BUFFER_BYTES && buffers.len() < MAX_BUFFERS {
+            buffers.push(buffer);
         }
     }
 

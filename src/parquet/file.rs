@@ -48,7 +48,17 @@ impl ParquetFile {
         let opened = in_parallel(files, |file| OpenedFile::open(view, mapping.as_ref(), file));
         let opened = opened.into_iter().collect::<Result<Vec<_>, _>>()?;
         let columns = ExtraColumn::of(view);
-        let target = target_schema(view, &opened, &columns)?;
+        let (opened, target) = match target_schema(view, &opened, &columns) {
+            Ok(target) => (opened, target),
+            Err(differ) if differ.shredded => {
+                let plain = in_parallel(&opened, |file| file.unshredded(view, mapping.as_ref()));
+                let plain = plain.into_iter().collect::<Result<Vec<_>, _>>()?;
+                let target = target_schema(view, &plain, &columns);
+                let target = target.map_err(|differ| unsupported(&plain, differ))?;
+                (plain, target)
+            }
+            Err(differ) => return Err(unsupported(&opened, differ)),
+        };
         let parts = opened
             .into_iter()
             .map(|opened| Part::new(view, opened, &target, &columns))
@@ -348,7 +358,7 @@ fn target_schema(
     view: &View,
     opened: &[OpenedFile],
     columns: &[ExtraColumn],
-) -> Result<TargetSchema, ParquetError> {
+) -> Result<TargetSchema, Unmergeable> {
     let sources = |index: usize| -> FieldSources<'_> {
         opened
             .iter()
@@ -359,10 +369,14 @@ fn target_schema(
     let own = own.map(|(index, field)| (&**field, sources(index)));
     let extra = columns.iter().map(|column| (&*column.field, Vec::new()));
     let fields: Vec<(&NestedField, FieldSources<'_>)> = own.chain(extra).collect();
-    TargetSchema::build(&fields).map_err(|Unmergeable(feature)| ParquetError::Unsupported {
+    TargetSchema::build(&fields)
+}
+
+fn unsupported(opened: &[OpenedFile], differ: Unmergeable) -> ParquetError {
+    ParquetError::Unsupported {
         path: opened.first().map_or("", |o| &o.scan.file.path).to_owned(),
-        feature,
-    })
+        feature: differ.feature,
+    }
 }
 
 #[cfg(test)]

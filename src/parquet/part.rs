@@ -11,6 +11,7 @@ use super::format::{Codec, ColumnChunk, Encoding, RowGroup};
 use super::levels::{LeafPlan, plan_leaves};
 use super::source::SourceFooter;
 use super::target::{TargetKind, TargetLeaf, TargetSchema};
+use super::unshred::unshred;
 use super::{ParquetError, View};
 use crate::as_parquet;
 use crate::cache::identity::Identity;
@@ -36,6 +37,8 @@ pub struct OpenedFile {
     pub lineage: PhysicalLineage,
     /// Positions that position deletes or a vector delete.
     pub position_deleted: Arc<RoaringTreemap>,
+    /// Whether its shredded variants were put together, so that its columns are not those of the data file.
+    pub unshredded: bool,
 }
 
 impl OpenedFile {
@@ -73,20 +76,51 @@ impl OpenedFile {
                 ),
             });
         }
-        let spec = view.metadata.partition_specs.get(&scan.file.spec_id);
-        let context = ProjectionContext::new(&scan.file, spec.map(|spec| &**spec), mapping);
-        let projection = project(&view.schema.fields.fields, &footer.schema, &context)?;
-        let lineage = physical_lineage(&footer.schema, path)?;
         let position_deleted = deleted_positions(scan, &view.storage, &view.cache)?;
         Ok(OpenedFile {
+            projection: projection(view, mapping, scan, &footer)?,
+            lineage: physical_lineage(&footer.schema, path)?,
             scan: Arc::clone(scan),
             file,
             footer,
-            projection,
-            lineage,
             position_deleted,
+            unshredded: false,
         })
     }
+
+    /// The file with its shredded variants put together: a group of `metadata` and `value` each.
+    pub fn unshredded(
+        &self,
+        view: &View,
+        mapping: Option<&NameMapping>,
+    ) -> Result<OpenedFile, ParquetError> {
+        let (file, footer, unshredded) = match unshred(view, self)? {
+            Some((file, footer)) => (file, footer, true),
+            None => (Arc::clone(&self.file), Arc::clone(&self.footer), false),
+        };
+        Ok(OpenedFile {
+            projection: projection(view, mapping, &self.scan, &footer)?,
+            lineage: physical_lineage(&footer.schema, &self.scan.file.path)?,
+            scan: Arc::clone(&self.scan),
+            file,
+            footer,
+            position_deleted: Arc::clone(&self.position_deleted),
+            unshredded,
+        })
+    }
+}
+
+/// Where the view's columns come from in a file with this footer.
+fn projection(
+    view: &View,
+    mapping: Option<&NameMapping>,
+    scan: &ScanFile,
+    footer: &SourceFooter,
+) -> Result<Projection, ParquetError> {
+    let spec = view.metadata.partition_specs.get(&scan.file.spec_id);
+    let context = ProjectionContext::new(&scan.file, spec.map(|spec| &**spec), mapping);
+    let fields = &view.schema.fields.fields;
+    Ok(project(fields, &footer.schema, &context)?)
 }
 
 /// How one leaf of the virtual file is got from this data file.
@@ -211,6 +245,9 @@ impl Part {
                 "\n{path} {:?} {} {} {}",
                 file.content_offset, file.record_count, file.file_size, delete.sequence_number.0
             ));
+        }
+        if opened.unshredded {
+            cache_id.push_str("\nunshredded");
         }
         // It says which columns the keys of equality deletes are.
         if let Some(mapping) = view.metadata.properties.get(NAME_MAPPING_PROPERTY) {

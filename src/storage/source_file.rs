@@ -104,6 +104,11 @@ enum Content {
     Remote(Arc<RemoteFile>),
     /// Made from it, and kept.
     Made(Arc<Spilled>),
+    /// A file, and behind its last byte what was made from it.
+    Followed {
+        file: Arc<SourceFile>,
+        more: Arc<Spilled>,
+    },
 }
 
 impl SourceFile {
@@ -149,6 +154,19 @@ impl SourceFile {
         }
     }
 
+    /// This file with more bytes behind its last one, under its name and identity.
+    pub fn followed_by(self: &Arc<Self>, more: Arc<Spilled>) -> Self {
+        Self {
+            recorded: self.recorded.clone(),
+            identity: self.identity.clone(),
+            bytes: Content::Followed {
+                file: Arc::clone(self),
+                more,
+            },
+            counters: Arc::clone(&self.counters),
+        }
+    }
+
     /// Closes the descriptor, as the bound on them may at any time.
     #[cfg(test)]
     pub(super) fn give_up_descriptor(&self) {
@@ -174,6 +192,7 @@ impl SourceFile {
             Content::Stored { identity, .. } => identity.size,
             Content::Remote(file) => file.state().size,
             Content::Made(bytes) => bytes.len(),
+            Content::Followed { file, more } => file.len().saturating_add(more.len()),
         }
     }
 
@@ -261,6 +280,16 @@ impl SourceFile {
             Content::Made(bytes) => bytes
                 .read_exact_at(buffer, offset)
                 .map_err(|source| io_error(&self.recorded, source)),
+            Content::Followed { file, more } => {
+                let left = file.len().saturating_sub(offset);
+                let here = usize::try_from(left).unwrap_or(usize::MAX);
+                let (own, behind) = buffer.split_at_mut(here.min(buffer.len()));
+                if !own.is_empty() {
+                    file.read(own, offset, bounds)?;
+                }
+                more.read_exact_at(behind, offset.saturating_sub(file.len()))
+                    .map_err(|source| io_error(&self.recorded, source))
+            }
         }
     }
 
