@@ -214,8 +214,8 @@ impl<'a> GroupRows<'a> {
         })
     }
 
-    /// Which rows these are: of which state of which file, and which of them are left. The deleted rows stand for
-    /// whatever deleted them.
+    /// Which rows these are: of which state of which file, with which columns, and which of them are left. The deleted
+    /// rows stand for whatever deleted them.
     pub fn identity(&self) -> Result<Cow<'a, str>, ParquetError> {
         let Some(known) = self.known else {
             return Ok(Cow::Owned(self.identify()?));
@@ -232,8 +232,9 @@ impl<'a> GroupRows<'a> {
 
     fn identify(&self) -> Result<String, ParquetError> {
         let mut identity = Identity::default();
-        let file = self.part.opened.file.identity();
-        identity.push(format!("{file:?} {} {}", self.group, self.lost).as_bytes());
+        let (file, unshredded) = (&self.part.opened.file, &self.part.opened.unshredded);
+        identity.push(format!("{:?} {unshredded:?}", file.identity()).as_bytes());
+        identity.push(format!("{} {}", self.group, self.lost).as_bytes());
         for rows in self.deleted_rows()?.chunks(4096) {
             let rows: Vec<u8> = rows.iter().flat_map(|row| row.to_le_bytes()).collect();
             identity.push(&rows);
