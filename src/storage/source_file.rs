@@ -221,14 +221,22 @@ impl SourceFile {
 
     /// Begins to fetch ranges that will be read soon, all at once. Does nothing for files of this machine.
     pub fn prefetch(&self, ranges: &[Range<u64>]) {
-        if let Content::Remote(file) = &self.bytes {
-            file.prefetch(ranges, COALESCED_GAP);
+        match &self.bytes {
+            Content::Remote(file) => file.prefetch(ranges, COALESCED_GAP),
+            Content::Followed { file, .. } => {
+                let own = ranges.iter().filter(|range| range.end <= file.len());
+                file.prefetch(&own.cloned().collect::<Vec<_>>());
+            }
+            Content::Stored { .. } | Content::Made(_) => {}
         }
     }
 
     /// Whether its bytes come from a store.
     pub fn is_remote(&self) -> bool {
-        matches!(self.bytes, Content::Remote(_))
+        match &self.bytes {
+            Content::Followed { file, .. } => file.is_remote(),
+            bytes => matches!(bytes, Content::Remote(_)),
+        }
     }
 
     /// `len` bytes from `offset`; checked against the file's size before any memory is taken.
