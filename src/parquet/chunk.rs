@@ -177,9 +177,10 @@ impl<'a> GroupRows<'a> {
         let Some(part_leaf) = self.part.leaves.get(leaf) else {
             return Err(self.part.corrupt("a leaf without a plan".to_owned()));
         };
-        let key = self.cache_key(part_leaf)?;
+        let key = self.cache_key(part_leaf, target)?;
         let make = || {
-            let disk = view.cache.disk().filter(|_| is_dear(&part_leaf.plan));
+            let disk = view.cache.disk();
+            let disk = disk.filter(|_| is_dear(&part_leaf.plan) && self.part.is_lasting());
             let kept = disk.map(|disk| {
                 let (kind, id, tag) = (key.kind, key.id.clone(), self.part.tag);
                 (disk, DiskKey { kind, id, tag })
@@ -206,15 +207,15 @@ impl<'a> GroupRows<'a> {
     }
 
     /// What a made chunk is known by, in this mount and in others: all that [`GroupRows::make`] makes it from.
-    fn cache_key(&self, leaf: &PartLeaf) -> Result<CacheKey, ParquetError> {
+    fn cache_key(&self, leaf: &PartLeaf, target: &TargetLeaf) -> Result<CacheKey, ParquetError> {
         Ok(CacheKey {
             kind: "chunk",
-            id: format!("{} {}", self.identity()?, leaf.identity),
+            id: format!("{} {}", self.identity()?, leaf.identity(target)),
         })
     }
 
-    /// Which rows these are: of which state of which file, and which of them are left. The deleted rows stand for
-    /// whatever deleted them.
+    /// Which rows these are: of which state of which file, with which columns, and which of them are left. The deleted
+    /// rows stand for whatever deleted them.
     pub fn identity(&self) -> Result<Cow<'a, str>, ParquetError> {
         let Some(known) = self.known else {
             return Ok(Cow::Owned(self.identify()?));
@@ -231,8 +232,9 @@ impl<'a> GroupRows<'a> {
 
     fn identify(&self) -> Result<String, ParquetError> {
         let mut identity = Identity::default();
-        let file = self.part.opened.file.identity();
-        identity.push(format!("{file:?} {} {}", self.group, self.lost).as_bytes());
+        let (file, unshredded) = (&self.part.opened.file, &self.part.opened.unshredded);
+        identity.push(format!("{:?} {unshredded:?}", file.identity()).as_bytes());
+        identity.push(format!("{} {}", self.group, self.lost).as_bytes());
         for rows in self.deleted_rows()?.chunks(4096) {
             let rows: Vec<u8> = rows.iter().flat_map(|row| row.to_le_bytes()).collect();
             identity.push(&rows);
@@ -254,7 +256,7 @@ impl<'a> GroupRows<'a> {
             // What the spill file has lost is made again.
             tracing::debug!(%error, "a chunk in the spill file is lost");
             if let Some(part_leaf) = self.part.leaves.get(leaf) {
-                view.cache.forget(&self.cache_key(part_leaf)?);
+                view.cache.forget(&self.cache_key(part_leaf, target)?);
             }
             let chunk = self.made(view, leaf, target)?;
             chunk.read_at(inside, out).map_err(|error| self.lost(error))

@@ -39,6 +39,18 @@ struct LocalIdentity {
     modified: (i64, i64),
 }
 
+impl FileIdentity {
+    /// Whether it tells states of the file from each other for good, so that what is kept under it may outlive this
+    /// process. A store's file has to have a strong ETag for that: a time of change is too coarse, and a weak ETag
+    /// promises no equal bytes.
+    pub fn is_lasting(&self) -> bool {
+        match &self.0 {
+            Identity::Local(_) => true,
+            Identity::Remote(state) => state.is_lasting(),
+        }
+    }
+}
+
 /// Cache keys are made of it.
 impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
