@@ -12,15 +12,16 @@
 //! ```
 //!
 //! Memory is bounded by a block or stripe and a row group; what is made lies in the [`Spill`](crate::storage::Spill)
-//! file for as long as a view uses it or the cache keeps it.
+//! file for as long as a view uses it or the cache keeps it. The cache on disk, if there is one, keeps it across mounts.
 
 use std::io::{self, BufWriter};
 use std::sync::Arc;
 
-use crate::cache::{Cache, CacheKey};
+use crate::cache::disk::{DiskCache, DiskKey, Payload};
+use crate::cache::{Cache, CacheKey, Tag};
 use crate::iceberg::FormatError;
 use crate::iceberg::manifest::FileFormat;
-use crate::storage::{SourceFile, SpillWriter, Spilled, Storage, StorageError};
+use crate::storage::{SourceFile, SpillWriter, Spilled, SpilledReader, Storage, StorageError};
 
 mod avro;
 mod columns;
@@ -106,16 +107,42 @@ pub fn open(
         kind: "as-parquet",
         id: format!("{:?}", source.identity()),
     };
-    let made = cache.get_or_make(key, || {
-        let spill = storage.spill().writer().map_err(Failure::Write);
-        let made = spill
-            .and_then(|spill| convert(&source, BufWriter::with_capacity(WRITE_BUFFER, spill)))
+    let made = cache.get_or_write(key, Tag::NONE, || {
+        let spill = || {
+            let spill = storage.spill().writer();
+            spill.map_err(|e| Failure::Write(e).in_file(path))
+        };
+        let disk_key = DiskKey {
+            kind: "as-parquet",
+            id: format!("{format:?} {:?}", source.identity()),
+            tag: Tag::NONE,
+        };
+        if let Some(disk) = cache.disk()
+            && let Some(made) = kept(disk, &disk_key, spill()?)
+        {
+            let len = made.len();
+            return Ok((Kept(Arc::new(made)), len));
+        }
+        let made = convert(&source, BufWriter::with_capacity(WRITE_BUFFER, spill()?))
             .map_err(|failure| failure.in_file(path))?;
         storage.counters().files_converted.add(1);
-        let weight = usize::try_from(made.len()).unwrap_or(usize::MAX);
-        Ok::<_, ConvertError>((Kept(Arc::new(made)), weight))
+        let made = Arc::new(made);
+        if let Some(disk) = cache.disk() {
+            let (len, made) = (made.len(), Arc::clone(&made));
+            let read = Box::new(SpilledReader::new(made));
+            disk.put(&disk_key, Payload::Stream { len, read });
+        }
+        let len = made.len();
+        Ok::<_, ConvertError>((Kept(made), len))
     })?;
     Ok(Arc::new(source.made_into(Arc::clone(&made.0))))
+}
+
+/// What was converted in another mount, copied to the spill file.
+fn kept(disk: &DiskCache, key: &DiskKey, spill: SpillWriter) -> Option<Spilled> {
+    let mut out = BufWriter::with_capacity(WRITE_BUFFER, spill);
+    disk.get_to(key, &mut out)?;
+    Some(out.into_inner().ok()?.finish())
 }
 
 /// What the cache holds of a converted file: its bytes lie on disk, and go when neither it nor a view wants them.

@@ -1,12 +1,18 @@
-//! One byte budget for all that the process keeps in memory: parsed manifests, footers, delete sets, chunks.
+//! One byte budget for all that the process keeps in memory: parsed manifests, footers, delete sets, chunks; behind it
+//! a budget for what has gone to the spill file, and, where the user wants one, a cache on [`disk`].
 //!
 //! An entry is made by whoever asks for it first; others who ask meanwhile wait for that one making. No lock is held
 //! while an entry is made, so a making may ask the cache for other entries. Entries are weighed in bytes by their
 //! makers, and the least recently used go when the sum passes the budget. Keys are content identities, so nothing ever
 //! has to be invalidated: what is no longer asked for grows old and goes.
+//!
+//! What is dear to make does not go at once: its maker says how it is spilled, and it stays, by another weight, as long
+//! as the spill's budget allows ([`Cache::get_or_spill`]). One that would take a large share of the memory goes there
+//! directly. The making of an entry may look into the cache on disk first ([`Cache::disk`]).
 
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use lru::LruCache;
@@ -14,10 +20,16 @@ use lru::LruCache;
 use crate::counters::Counters;
 
 mod budget;
+pub mod disk;
+pub mod identity;
+mod tag;
 #[cfg(test)]
 mod tests;
 
 pub use budget::default_budget;
+pub use tag::Tag;
+
+use disk::DiskCache;
 
 /// What an entry is, and which one: made from content identities, so that snapshots share what they have in common.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -34,15 +46,23 @@ pub struct Cache {
     /// Bytes.
     budget: usize,
     counters: Arc<Counters>,
+    disk: Option<DiskCache>,
     state: Mutex<State>,
 }
 
 type Value = Arc<dyn Any + Send + Sync>;
 
+/// Gives an entry in the form that it has once it is spilled, with its bytes in the spill file. `None`: it cannot be.
+type SpillValue = Arc<dyn Fn(&Value) -> Option<(Value, u64)> + Send + Sync>;
+
 struct State {
     entries: LruCache<CacheKey, Entry>,
     /// The sum of the entries' weights.
     bytes: usize,
+    /// What lies in the spill file.
+    spilled: LruCache<CacheKey, Spilt>,
+    /// The sum of their bytes there.
+    spilled_bytes: u64,
     /// Entries that are being made.
     making: HashMap<CacheKey, Arc<Making>>,
 }
@@ -53,6 +73,8 @@ impl std::fmt::Debug for State {
         f.debug_struct("State")
             .field("entries", &entries)
             .field("bytes", &bytes)
+            .field("spilled", &self.spilled.len())
+            .field("spilled_bytes", &self.spilled_bytes)
             .field("making", &making)
             .finish()
     }
@@ -62,6 +84,29 @@ struct Entry {
     value: Value,
     /// Bytes, the key's included.
     weight: usize,
+    tag: Tag,
+    spill: Option<SpillValue>,
+}
+
+struct Spilt {
+    value: Value,
+    /// In the spill file.
+    bytes: u64,
+    tag: Tag,
+}
+
+/// How an entry that is being made will be kept.
+struct Keeping {
+    /// Bytes of memory, or of the spill file.
+    place: Place,
+    tag: Tag,
+    spill: Option<SpillValue>,
+}
+
+#[derive(Clone, Copy)]
+enum Place {
+    Memory(usize),
+    Spill(u64),
 }
 
 /// An entry that is being made, for others to wait on.
@@ -94,13 +139,27 @@ impl Cache {
         let state = State {
             entries: LruCache::unbounded(),
             bytes: 0,
+            spilled: LruCache::unbounded(),
+            spilled_bytes: 0,
             making: HashMap::new(),
         };
         Self {
             budget,
             counters,
+            disk: None,
             state: Mutex::new(state),
         }
+    }
+
+    /// With a cache on disk for what those who make entries put there.
+    pub fn on_disk(mut self, disk: DiskCache) -> Self {
+        self.disk = Some(disk);
+        self
+    }
+
+    /// The cache on disk, if the user wants one.
+    pub fn disk(&self) -> Option<&DiskCache> {
+        self.disk.as_ref()
     }
 
     /// The entry under `key`, made by `make` (which gives it with its weight in bytes) where it is not kept.
@@ -111,6 +170,64 @@ impl Cache {
         &self,
         key: CacheKey,
         make: impl FnOnce() -> Result<(T, usize), E>,
+    ) -> Result<Arc<T>, E> {
+        self.fetch(key, || {
+            let (value, weight) = make()?;
+            let keeping = Keeping {
+                place: Place::Memory(weight),
+                tag: Tag::NONE,
+                spill: None,
+            };
+            Ok((value, keeping))
+        })
+    }
+
+    /// As [`Cache::get_or_make`], for an entry that is dear to make: when memory is short, `spill` gives it in a form
+    /// that lies in the spill file, with its bytes there, and it is kept so. `tag` says which data file it is of.
+    pub fn get_or_spill<T: Any + Send + Sync, E>(
+        &self,
+        key: CacheKey,
+        tag: Tag,
+        make: impl FnOnce() -> Result<(T, usize), E>,
+        spill: impl Fn(&T) -> Option<(T, u64)> + Send + Sync + 'static,
+    ) -> Result<Arc<T>, E> {
+        let spill: SpillValue = Arc::new(move |value: &Value| {
+            let (value, bytes) = spill(value.downcast_ref()?)?;
+            Some((Arc::new(value) as Value, bytes))
+        });
+        self.fetch(key, || {
+            let (value, weight) = make()?;
+            let keeping = Keeping {
+                place: Place::Memory(weight),
+                tag,
+                spill: Some(spill),
+            };
+            Ok((value, keeping))
+        })
+    }
+
+    /// As [`Cache::get_or_make`], for an entry that lies in the spill file from the start: `make` gives its bytes there.
+    pub fn get_or_write<T: Any + Send + Sync, E>(
+        &self,
+        key: CacheKey,
+        tag: Tag,
+        make: impl FnOnce() -> Result<(T, u64), E>,
+    ) -> Result<Arc<T>, E> {
+        self.fetch(key, || {
+            let (value, bytes) = make()?;
+            let keeping = Keeping {
+                place: Place::Spill(bytes),
+                tag,
+                spill: None,
+            };
+            Ok((value, keeping))
+        })
+    }
+
+    fn fetch<T: Any + Send + Sync, E>(
+        &self,
+        key: CacheKey,
+        make: impl FnOnce() -> Result<(T, Keeping), E>,
     ) -> Result<Arc<T>, E> {
         loop {
             match self.turn(&key) {
@@ -125,7 +242,7 @@ impl Cache {
                         "cache entries of kind {} have more than one type",
                         key.kind
                     );
-                    self.remove(&key);
+                    self.forget(&key);
                 }
                 Turn::Wait(making) => {
                     if let Some(value) = making.wait().and_then(|value| value.downcast().ok()) {
@@ -139,17 +256,38 @@ impl Cache {
                         cache: self,
                         key,
                         making,
-                        outcome: Outcome::Failed,
-                        weight: 0,
+                        outcome: None,
                     };
-                    let (value, weight) = make()?;
+                    let (value, keeping) = make()?;
                     let value = Arc::new(value);
-                    ending.outcome = Outcome::Made(Arc::clone(&value) as Value);
-                    ending.weight = weight;
+                    ending.outcome = Some((Arc::clone(&value) as Value, keeping));
                     return Ok(value);
                 }
             }
         }
+    }
+
+    /// The entry under `key`, where it is kept. Counts neither as a hit nor as a miss.
+    pub fn get<T: Any + Send + Sync>(&self, key: &CacheKey) -> Option<Arc<T>> {
+        let mut state = self.lock();
+        let value = Arc::clone(&state.entries.get(key)?.value);
+        drop(state);
+        value.downcast().ok()
+    }
+
+    /// Keeps an entry that was made without being asked for, of `weight` bytes.
+    pub fn put<T: Any + Send + Sync>(&self, key: CacheKey, value: T, weight: usize) {
+        let weight = weight
+            .saturating_add(ENTRY_OVERHEAD)
+            .saturating_add(key.id.len());
+        let entry = Entry {
+            value: Arc::new(value),
+            weight,
+            tag: Tag::NONE,
+            spill: None,
+        };
+        let dropped = self.lock().keep(key, entry, self.budget);
+        self.spill(dropped);
     }
 
     /// Bytes kept now.
@@ -162,18 +300,62 @@ impl Cache {
         self.budget
     }
 
+    /// Bytes kept in the spill file now.
+    pub fn spilled_bytes(&self) -> u64 {
+        self.lock().spilled_bytes
+    }
+
     /// Drops every entry. Entries that are being made are kept once made.
     pub fn clear(&self) {
         let mut state = self.lock();
-        state.bytes = 0;
-        let dropped = std::mem::replace(&mut state.entries, LruCache::unbounded());
+        (state.bytes, state.spilled_bytes) = (0, 0);
+        let entries = std::mem::replace(&mut state.entries, LruCache::unbounded());
+        let spilled = std::mem::replace(&mut state.spilled, LruCache::unbounded());
         drop(state);
-        drop(dropped);
+        drop((entries, spilled));
+    }
+
+    /// Drops an entry that turned out to be of no use.
+    pub fn forget(&self, key: &CacheKey) {
+        let mut state = self.lock();
+        let removed = (state.entries.pop(key), state.spilled.pop(key));
+        state.bytes -= removed.0.as_ref().map_or(0, |entry| entry.weight);
+        state.spilled_bytes -= removed.1.as_ref().map_or(0, |entry| entry.bytes);
+        drop(state);
+        drop(removed);
+    }
+
+    /// Lets those entries go first, here and on disk, that are of the same table as the tags in `live` (of which there
+    /// must be one) and none of those: no live snapshot's manifests lead to them.
+    pub fn prune(&self, live: &Arc<HashSet<Tag>>) {
+        let Some(of) = live.iter().next() else {
+            return;
+        };
+        let is_dead = |tag: Tag| tag.same_table(*of) && !live.contains(&tag);
+        let mut state = self.lock();
+        let dead = |(key, tag): (&CacheKey, Tag)| is_dead(tag).then(|| key.clone());
+        let entries = state.entries.iter().map(|(key, entry)| (key, entry.tag));
+        let entries: Vec<CacheKey> = entries.filter_map(dead).collect();
+        let spilled = state.spilled.iter().map(|(key, entry)| (key, entry.tag));
+        let spilled: Vec<CacheKey> = spilled.filter_map(dead).collect();
+        for key in &entries {
+            state.entries.demote(key);
+        }
+        for key in &spilled {
+            state.spilled.demote(key);
+        }
+        drop(state);
+        if let Some(disk) = &self.disk {
+            disk.prune(Arc::clone(live));
+        }
     }
 
     fn turn(&self, key: &CacheKey) -> Turn {
         let mut state = self.lock();
         if let Some(entry) = state.entries.get(key) {
+            return Turn::Found(Arc::clone(&entry.value));
+        }
+        if let Some(entry) = state.spilled.get(key) {
             return Turn::Found(Arc::clone(&entry.value));
         }
         if let Some(making) = state.making.get(key) {
@@ -184,11 +366,28 @@ impl Cache {
         Turn::Make(making)
     }
 
-    fn remove(&self, key: &CacheKey) {
-        let mut state = self.lock();
-        let removed = state.entries.pop(key);
-        state.bytes -= removed.as_ref().map_or(0, |entry| entry.weight);
-        drop(state);
+    /// Moves entries that memory has no room for to the spill file. Meanwhile they are found as entries that have just
+    /// been made.
+    fn spill(&self, dropped: Vec<(CacheKey, Entry)>) {
+        for (key, entry) in dropped {
+            let Some(spill) = &entry.spill else {
+                continue;
+            };
+            // A spill that panics costs the entry.
+            let spilled = catch_unwind(AssertUnwindSafe(|| spill(&entry.value)));
+            let mut state = self.lock();
+            state.making.remove(&key);
+            let gone = match spilled {
+                Ok(Some((value, bytes))) => {
+                    self.counters.cache_spilled.add(1);
+                    let tag = entry.tag;
+                    state.keep_spilled(key, Spilt { value, bytes, tag })
+                }
+                _ => Vec::new(),
+            };
+            drop(state);
+            drop(gone);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -198,21 +397,55 @@ impl Cache {
 }
 
 impl State {
-    /// Keeps an entry, and gives back those that had to go for it.
-    fn keep(&mut self, key: CacheKey, entry: Entry, budget: usize) -> Vec<Entry> {
+    /// Keeps an entry, and gives back those that had to go for it. Those that can be spilled are to be: until then they
+    /// stand among what is being made.
+    fn keep(&mut self, key: CacheKey, entry: Entry, budget: usize) -> Vec<(CacheKey, Entry)> {
         let mut dropped = Vec::new();
-        if entry.weight > budget {
+        let most = match entry.spill {
+            Some(_) => budget / LARGE,
+            None => budget,
+        };
+        if entry.weight > most {
+            dropped.push((key, entry));
+        } else {
+            self.bytes += entry.weight;
+            if let Some((key, mut replaced)) = self.entries.push(key, entry) {
+                self.bytes -= replaced.weight;
+                replaced.spill = None;
+                dropped.push((key, replaced));
+            }
+            while self.bytes > budget
+                && let Some((key, oldest)) = self.entries.pop_lru()
+            {
+                self.bytes -= oldest.weight;
+                dropped.push((key, oldest));
+            }
+        }
+        for (key, entry) in &dropped {
+            if entry.spill.is_some() {
+                let making = Making::made(Arc::clone(&entry.value));
+                self.making.insert(key.clone(), Arc::new(making));
+            }
+        }
+        dropped
+    }
+
+    /// Keeps an entry that lies in the spill file, and gives back those that had to go for it.
+    fn keep_spilled(&mut self, key: CacheKey, mut entry: Spilt) -> Vec<Spilt> {
+        let mut dropped = Vec::new();
+        entry.bytes = entry.bytes.max(LEAST_SPILLED);
+        if entry.bytes > SPILL_BUDGET {
             return dropped;
         }
-        self.bytes += entry.weight;
-        if let Some((_, replaced)) = self.entries.push(key, entry) {
-            self.bytes -= replaced.weight;
+        self.spilled_bytes += entry.bytes;
+        if let Some((_, replaced)) = self.spilled.push(key, entry) {
+            self.spilled_bytes -= replaced.bytes;
             dropped.push(replaced);
         }
-        while self.bytes > budget
-            && let Some((_, oldest)) = self.entries.pop_lru()
+        while self.spilled_bytes > SPILL_BUDGET
+            && let Some((_, oldest)) = self.spilled.pop_lru()
         {
-            self.bytes -= oldest.weight;
+            self.spilled_bytes -= oldest.bytes;
             dropped.push(oldest);
         }
         dropped
@@ -220,6 +453,14 @@ impl State {
 }
 
 impl Making {
+    /// One that has ended well.
+    fn made(value: Value) -> Making {
+        Making {
+            outcome: Mutex::new(Outcome::Made(value)),
+            ended: Condvar::new(),
+        }
+    }
+
     /// Waits for the making to end. `None`: it failed.
     fn wait(&self) -> Option<Value> {
         let mut outcome = self.lock();
@@ -247,35 +488,57 @@ struct Ending<'c> {
     cache: &'c Cache,
     key: CacheKey,
     making: Arc<Making>,
-    outcome: Outcome,
-    weight: usize,
+    /// `None`: it failed.
+    outcome: Option<(Value, Keeping)>,
 }
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
-        let weight = self
-            .weight
-            .saturating_add(ENTRY_OVERHEAD)
-            .saturating_add(self.key.id.len());
+        let own = ENTRY_OVERHEAD.saturating_add(self.key.id.len());
         let mut state = self.cache.lock();
         state.making.remove(&self.key);
-        let dropped = match &self.outcome {
-            Outcome::Made(value) => {
-                let entry = Entry {
-                    value: Arc::clone(value),
-                    weight,
-                };
-                state.keep(self.key.clone(), entry, self.cache.budget)
+        let (mut dropped, mut gone) = (Vec::new(), Vec::new());
+        let outcome = match self.outcome.take() {
+            Some((value, Keeping { place, tag, spill })) => {
+                let key = self.key.clone();
+                let outcome = Outcome::Made(Arc::clone(&value));
+                match place {
+                    Place::Memory(weight) => {
+                        let entry = Entry {
+                            value,
+                            weight: weight.saturating_add(own),
+                            tag,
+                            spill,
+                        };
+                        dropped = state.keep(key, entry, self.cache.budget);
+                    }
+                    Place::Spill(bytes) => {
+                        gone = state.keep_spilled(key, Spilt { value, bytes, tag });
+                    }
+                }
+                outcome
             }
-            Outcome::Pending | Outcome::Failed => Vec::new(),
+            None => Outcome::Failed,
         };
         drop(state);
-        *self.making.lock() = std::mem::take(&mut self.outcome);
+        *self.making.lock() = outcome;
         self.making.ended.notify_all();
         // Freed last and without a lock: an entry may be large.
-        drop(dropped);
+        drop(gone);
+        self.cache.spill(dropped);
     }
 }
 
 /// Bytes an entry takes beside its own weight and its key's text: the list node, the hash table's slot, the `Arc`.
 const ENTRY_OVERHEAD: usize = 160;
+
+/// An entry that can be spilled is, at once, if it would take more than this share of the memory: a few such would drive
+/// out everything else.
+const LARGE: usize = 4;
+
+/// Bytes of the spill file that entries may take: the converted files and transcoded chunks of a few queries. What the
+/// file system lacks for it is not taken (`storage::Spill`).
+const SPILL_BUDGET: u64 = 4 << 30;
+
+/// Bytes that a spilled entry counts for at least, so that those that are kept take little memory.
+const LEAST_SPILLED: u64 = 64 << 10;

@@ -60,6 +60,14 @@ counters! {
     source_reads,
     /// Bytes those calls gave.
     source_bytes,
+    /// Requests sent to stores, those that were sent again included.
+    store_requests,
+    /// Bytes of the answers' bodies.
+    store_bytes,
+    /// Questions to REST catalogs and to those who give out their tokens.
+    catalog_requests,
+    /// Requests sent again, after throttling, a reset, a broken answer or silence.
+    store_retries,
     /// Column chunks transcoded (a chunk made again after eviction counts again).
     chunks_transcoded,
     /// Data pages decompressed or decoded, of data files.
@@ -74,4 +82,20 @@ counters! {
     cache_hits,
     /// Look-ups that did not.
     cache_misses,
+    /// Entries that left the memory cache for the spill file.
+    cache_spilled,
+    /// Look-ups in the cache on disk that found their entry.
+    disk_cache_hits,
+    /// Look-ups that did not.
+    disk_cache_misses,
+    /// Entries written to the cache on disk.
+    disk_cache_writes,
+    /// Entries that were not, since too many waited, the disk was full, or they were too large.
+    disk_cache_dropped,
+    /// Entries that were torn or altered, and deleted.
+    disk_cache_damaged,
+    /// Entries deleted to make room.
+    disk_cache_evicted,
+    /// Entries that no live snapshot leads to, set to go first.
+    disk_cache_pruned,
 }

@@ -23,7 +23,10 @@ use crate::storage::{Storage, StorageError};
 
 use delete_index::{CanonicalPath, DeleteIndex};
 
+pub use live::{file_tag, live_tags};
+
 mod delete_index;
+mod live;
 mod manifests;
 mod pruning;
 

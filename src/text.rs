@@ -15,12 +15,15 @@
 //! - How long a piece is, is known once it is rendered, and from then on for good: [`Text`] keeps it as long as the view
 //!   is known. A reader that comes from the front ([`mod@file`]) needs no more; a size needs all of them ([`sizing`]).
 //! - Rendered pieces lie in an unlinked file ([`spill`]), from which they are read again at the page cache's speed, or,
-//!   where that is full, in the memory cache.
+//!   where that is full, in the memory cache. Across mounts they are in the cache on disk, if there is one, with the
+//!   lengths of all pieces of a text that has been sized ([`kept`]).
 //!
 //! Rendering itself: [`columns`] gives a batch's columns by type, [`csv`] and [`json`] write rows of them, [`values`]
 //! single values, [`variant`] and [`wkt`] those that have an encoding of their own.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use bytes::Bytes;
 
 use crate::cache::Cache;
 use crate::counters::Counters;
@@ -28,11 +31,14 @@ use crate::parquet::ParquetError;
 
 mod columns;
 mod csv;
+mod digits;
 mod file;
 mod index;
 mod json;
+mod kept;
 mod pool;
 mod rows;
+mod short;
 mod sizing;
 mod spill;
 mod values;
@@ -44,6 +50,7 @@ mod tests;
 
 pub use file::{Cursor, Text, TextFile};
 pub use sizing::{Outcome, Sizing};
+pub use spill::SpilledText;
 
 use pool::Pool;
 use spill::Spill;
@@ -51,8 +58,11 @@ use spill::Spill;
 /// Bytes after which a piece ends: some milliseconds of work, and many requests of a reader.
 const PIECE_BYTES: usize = 8 << 20;
 
-/// Rows of a strip: a few megabytes of text for rows of usual width, and a whole number of batches.
-const STRIP_ROWS: u64 = 32 * 1024;
+/// Bytes of a buffer that is kept for the next piece: those of rows of usual width.
+const BUFFER_BYTES: usize = 4 << 20;
+
+/// Buffers that are kept: some for each thread that renders.
+const MAX_BUFFERS: usize = 16;
 
 /// Texts that are sized at the first look into their directory, before anybody asks, are no longer than this by
 /// estimate: a fraction of a second's work. `ls` must not keep a machine busy.
@@ -127,6 +137,8 @@ pub struct Engine {
     cache: Arc<Cache>,
     counters: Arc<Counters>,
     spill: Spill,
+    /// Of pieces that have been written: new memory costs as much time as writing it does.
+    buffers: Mutex<Vec<Vec<u8>>>,
     /// Started when there is work: most mounts have no text read.
     pool: OnceLock<Pool>,
 }
@@ -136,6 +148,7 @@ impl Engine {
     pub fn new(options: TextOptions, cache: Arc<Cache>, counters: Arc<Counters>) -> Engine {
         Engine {
             spill: Spill::new(options.spill),
+            buffers: Mutex::default(),
             options,
             cache,
             counters,
@@ -152,6 +165,26 @@ impl Engine {
     pub fn when_idle(&self, work: impl FnOnce() + Send + 'static) {
         if self.pool().is_idle() {
             self.pool().run_ahead(Box::new(work));
+        }
+    }
+
+    /// An empty buffer to render into.
+    fn buffer(&self) -> Vec<u8> {
+        let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+        buffers.pop().unwrap_or_default()
+    }
+
+    /// Takes the buffer of a piece back, unless somebody else still reads it.
+    fn take_back(&self, mut piece: Bytes) {
+        if !piece.is_unique() {
+            return;
+        }
+        piece.truncate(0);
+        let mut buffer = Vec::from(piece);
+        buffer.clear();
+        let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+        if buffer.capacity() <= BUFFER_BYTES && buffers.len() < MAX_BUFFERS {
+            buffers.push(buffer);
         }
     }
 

@@ -1,19 +1,23 @@
 //! The bytes of one column chunk of a virtual file, once somebody asks for them.
 
-use std::sync::Arc;
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
 
 use roaring::RoaringTreemap;
 
 use super::convert::Conversion;
 use super::extra::lineage_is_complete;
+use super::kept::KeptChunk;
 use super::levels::{Guide, LeafPlan, MissingLeaf};
 use super::made::MadeChunk;
-use super::part::{Part, leaf_node};
+use super::part::{Part, PartLeaf, leaf_node};
 use super::synth::{self, Parents};
 use super::target::TargetLeaf;
 use super::transcode::{self, StoredChunk, Wanted};
 use super::{DecodeError, ParquetError, View};
 use crate::cache::CacheKey;
+use crate::cache::disk::{DiskKey, Payload};
+use crate::cache::identity::Identity;
 
 /// The most deleted rows of one row group that are listed, at 4 bytes each.
 const MAX_DELETED: u64 = 1 << 28;
@@ -25,8 +29,8 @@ pub enum SlotContent {
     Nothing,
     /// The source's bytes, from an offset, so many.
     Source { offset: u64, len: u64 },
-    /// A chunk, to be followed by what its leaf's slots end with.
-    Made(Arc<MadeChunk>),
+    /// A chunk that is made ([`GroupRows::read_made`]), to be followed by what its leaf's slots end with.
+    Made,
 }
 
 /// A row group of a part and the rows it lost, whatever deleted them.
@@ -39,6 +43,8 @@ pub struct GroupRows<'a> {
     deleted: &'a RoaringTreemap,
     /// How many of them are in the row group.
     lost: u64,
+    /// Where [`GroupRows::identity`] is noted.
+    known: Option<&'a OnceLock<String>>,
 }
 
 impl<'a> GroupRows<'a> {
@@ -49,6 +55,15 @@ impl<'a> GroupRows<'a> {
             group,
             deleted,
             lost: deleted.range_cardinality(part.rows(group)),
+            known: None,
+        }
+    }
+
+    /// With a place where the identity of these rows is noted, which takes time to find where many are deleted.
+    pub fn noting(self, known: &'a OnceLock<String>) -> GroupRows<'a> {
+        GroupRows {
+            known: Some(known),
+            ..self
         }
     }
 
@@ -138,12 +153,7 @@ impl<'a> GroupRows<'a> {
     }
 
     /// What stands in the slot of a leaf.
-    pub fn content(
-        &self,
-        view: &View,
-        leaf: usize,
-        target: &TargetLeaf,
-    ) -> Result<SlotContent, ParquetError> {
+    pub fn content(&self, leaf: usize) -> Result<SlotContent, ParquetError> {
         if self.rows() == 0 {
             return Ok(SlotContent::Nothing);
         }
@@ -154,7 +164,7 @@ impl<'a> GroupRows<'a> {
                 len: range.end - range.start,
             });
         }
-        self.made(view, leaf, target).map(SlotContent::Made)
+        Ok(SlotContent::Made)
     }
 
     /// The chunk of a leaf, made or from the cache.
@@ -163,24 +173,99 @@ impl<'a> GroupRows<'a> {
         view: &View,
         leaf: usize,
         target: &TargetLeaf,
-    ) -> Result<Arc<MadeChunk>, ParquetError> {
+    ) -> Result<Arc<KeptChunk>, ParquetError> {
         let Some(part_leaf) = self.part.leaves.get(leaf) else {
             return Err(self.part.corrupt("a leaf without a plan".to_owned()));
         };
-        let key = CacheKey {
-            kind: "chunk",
-            id: format!(
-                "{} {} {leaf} {:x}",
-                self.part.cache_id, self.group, part_leaf.cache_id
-            ),
-        };
-        view.cache.get_or_make(key, || {
-            let mut chunk = self.make(view, leaf, target)?;
-            // What is kept is weighed by what it holds.
-            chunk.bytes.shrink_to_fit();
-            let weight = chunk.bytes.len() + 64;
+        let key = self.cache_key(part_leaf)?;
+        let make = || {
+            let disk = view.cache.disk().filter(|_| is_dear(&part_leaf.plan));
+            let kept = disk.map(|disk| {
+                let (kind, id, tag) = (key.kind, key.id.clone(), self.part.tag);
+                (disk, DiskKey { kind, id, tag })
+            });
+            if let Some((disk, key)) = &kept
+                && let Some(chunk) = disk.get(key).and_then(KeptChunk::from_stored)
+            {
+                let weight = chunk.weight();
+                return Ok((chunk, weight));
+            }
+            let chunk = KeptChunk::from(self.make(view, leaf, target)?);
+            if let Some((disk, key)) = kept
+                && let Some(parts) = chunk.stored()
+            {
+                disk.put(&key, Payload::Parts(parts));
+            }
+            let weight = chunk.weight();
             Ok((chunk, weight))
+        };
+        let spill = Arc::clone(view.storage.spill());
+        let spill = move |chunk: &KeptChunk| chunk.spilled(&spill);
+        view.cache
+            .get_or_spill(key.clone(), self.part.tag, make, spill)
+    }
+
+    /// What a made chunk is known by, in this mount and in others: all that [`GroupRows::make`] makes it from.
+    fn cache_key(&self, leaf: &PartLeaf) -> Result<CacheKey, ParquetError> {
+        Ok(CacheKey {
+            kind: "chunk",
+            id: format!("{} {}", self.identity()?, leaf.identity),
         })
+    }
+
+    /// Which rows these are: of which state of which file, and which of them are left. The deleted rows stand for
+    /// whatever deleted them.
+    pub fn identity(&self) -> Result<Cow<'a, str>, ParquetError> {
+        let Some(known) = self.known else {
+            return Ok(Cow::Owned(self.identify()?));
+        };
+        let identity = match known.get() {
+            Some(identity) => identity,
+            None => {
+                let identity = self.identify()?;
+                known.get_or_init(|| identity)
+            }
+        };
+        Ok(Cow::Borrowed(identity))
+    }
+
+    fn identify(&self) -> Result<String, ParquetError> {
+        let mut identity = Identity::default();
+        let file = self.part.opened.file.identity();
+        identity.push(format!("{file:?} {} {}", self.group, self.lost).as_bytes());
+        for rows in self.deleted_rows()?.chunks(4096) {
+            let rows: Vec<u8> = rows.iter().flat_map(|row| row.to_le_bytes()).collect();
+            identity.push(&rows);
+        }
+        Ok(identity.finish())
+    }
+
+    /// The chunk of a leaf, copied from `inside` on: how much that was, and the chunk's length.
+    pub fn read_made(
+        &self,
+        view: &View,
+        leaf: usize,
+        target: &TargetLeaf,
+        inside: u64,
+        out: &mut [u8],
+    ) -> Result<(usize, u64), ParquetError> {
+        let chunk = self.made(view, leaf, target)?;
+        let read = chunk.read_at(inside, out).or_else(|error| {
+            // What the spill file has lost is made again.
+            tracing::debug!(%error, "a chunk in the spill file is lost");
+            if let Some(part_leaf) = self.part.leaves.get(leaf) {
+                view.cache.forget(&self.cache_key(part_leaf)?);
+            }
+            let chunk = self.made(view, leaf, target)?;
+            chunk.read_at(inside, out).map_err(|error| self.lost(error))
+        });
+        Ok((read?, chunk.len()))
+    }
+
+    /// A made chunk cannot be read where it is kept.
+    pub fn lost(&self, source: std::io::Error) -> ParquetError {
+        let path = self.part.path().to_owned();
+        ParquetError::Storage(crate::storage::StorageError::Io { path, source })
     }
 
     fn make(
@@ -309,5 +394,15 @@ impl<'a> GroupRows<'a> {
             deleted: &self.deleted_rows()?,
         };
         f(chunk).map_err(|error| error.in_column(&node.name).in_file(self.part.path()))
+    }
+}
+
+/// Whether a chunk takes longer to make than to read from the cache on disk: stored pages are read for it.
+fn is_dear(plan: &LeafPlan) -> bool {
+    match plan {
+        LeafPlan::Stored { .. } => true,
+        LeafPlan::Missing(missing) => missing.guide.is_some(),
+        LeafPlan::RowId { stored, .. } | LeafPlan::LastUpdated { stored, .. } => stored.is_some(),
+        LeafPlan::Position => false,
     }
 }

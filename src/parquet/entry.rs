@@ -83,7 +83,9 @@ impl FooterInput<'_> {
             (LeafPlan::Missing(_), _) => {
                 let made = rows.made(self.view, leaf, target)?;
                 entry.num_values = signed(made.num_values);
-                if let Some(len) = leading_dictionary(&made.bytes) {
+                let mut head = [0; HEADER_READ as usize];
+                let read = made.read_at(0, &mut head).map_err(|e| rows.lost(e))?;
+                if let Some(len) = leading_dictionary(head.get(..read).unwrap_or_default()) {
                     entry.encodings = vec![Encoding::Plain, Encoding::Rle, Encoding::RleDictionary];
                     place_dictionary(&mut entry, segment, len);
                 }
@@ -127,7 +129,7 @@ impl FooterInput<'_> {
             }
         }
         if Behind::of(target.physical, target.max_def, target.max_rep) == Behind::Gap {
-            let len = rows.made(self.view, leaf, target)?.bytes.len();
+            let len = rows.made(self.view, leaf, target)?.len();
             let len = i64::try_from(len).unwrap_or(i64::MAX);
             entry.total_uncompressed_size = len;
             entry.total_compressed_size = len;

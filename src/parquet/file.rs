@@ -1,6 +1,6 @@
 //! A virtual Parquet file: laid out when it is opened, its bytes made when they are read.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use roaring::RoaringTreemap;
 
@@ -8,7 +8,7 @@ use super::chunk::{GroupRows, SlotContent};
 use super::clustered::clustered;
 use super::extra::ExtraColumn;
 use super::footer::{FooterInput, TRAILER};
-use super::layout::{Bloom, Layout, MAGIC, Segment, SegmentBytes};
+use super::layout::{Bloom, Group, Layout, MAGIC, Segment, SegmentBytes};
 use super::part::{OpenedFile, Part};
 use super::slot::{Behind, filler};
 use super::target::{FieldSources, TargetSchema, Unmergeable};
@@ -31,6 +31,8 @@ pub struct ParquetFile {
     target: TargetSchema,
     parts: Vec<Part>,
     layout: Layout,
+    /// Of the layout's row groups, once known: see [`GroupRows::identity`].
+    identities: Vec<OnceLock<String>>,
     /// Leaves whose bounds are to be exact.
     clustered: Vec<bool>,
     /// Where the reserved tail ends, and with it the file.
@@ -46,7 +48,17 @@ impl ParquetFile {
         let opened = in_parallel(files, |file| OpenedFile::open(view, mapping.as_ref(), file));
         let opened = opened.into_iter().collect::<Result<Vec<_>, _>>()?;
         let columns = ExtraColumn::of(view);
-        let target = target_schema(view, &opened, &columns)?;
+        let (opened, target) = match target_schema(view, &opened, &columns) {
+            Ok(target) => (opened, target),
+            Err(differ) if differ.shredded => {
+                let plain = in_parallel(&opened, |file| file.unshredded(view, mapping.as_ref()));
+                let plain = plain.into_iter().collect::<Result<Vec<_>, _>>()?;
+                let target = target_schema(view, &plain, &columns);
+                let target = target.map_err(|differ| unsupported(&plain, differ))?;
+                (plain, target)
+            }
+            Err(differ) => return Err(unsupported(&opened, differ)),
+        };
         let parts = opened
             .into_iter()
             .map(|opened| Part::new(view, opened, &target, &columns))
@@ -70,6 +82,7 @@ impl ParquetFile {
             len,
             target,
             parts,
+            identities: layout.groups.iter().map(|_| OnceLock::new()).collect(),
             layout,
             clustered,
             footer: Mutex::new(None),
@@ -160,6 +173,7 @@ impl ParquetFile {
             }
             Piece::Segment(index, segment) => {
                 let (group, leaf) = self.layout.place(index);
+                let known = self.identities.get(group);
                 let (part, group) = self.group(group)?;
                 let inside = at - segment.offset;
                 match segment.bytes {
@@ -168,7 +182,10 @@ impl ParquetFile {
                     }
                     SegmentBytes::Slot => {
                         let deleted = self.deleted(part)?;
-                        let rows = GroupRows::new(part, group, &deleted);
+                        let mut rows = GroupRows::new(part, group, &deleted);
+                        if let Some(known) = known {
+                            rows = rows.noting(known);
+                        }
                         self.fill_slot(rows, leaf, segment, inside, out)?;
                     }
                 }
@@ -188,7 +205,7 @@ impl ParquetFile {
         let part = rows.part;
         let target = self.target.leaves.get(leaf);
         let target = target.ok_or_else(|| part.corrupt("no such column".to_owned()))?;
-        match rows.content(&self.view, leaf, target)? {
+        match rows.content(leaf)? {
             SlotContent::Nothing => out.fill(0),
             SlotContent::Source { offset, len } => {
                 let stored = len.saturating_sub(inside).min(out.len() as u64) as usize;
@@ -198,8 +215,9 @@ impl ParquetFile {
                 }
                 zeros.fill(0);
             }
-            SlotContent::Made(chunk) => {
-                let chunk_len = chunk.bytes.len() as u64;
+            SlotContent::Made => {
+                let (mut filled, chunk_len) =
+                    rows.read_made(&self.view, leaf, target, inside, out)?;
                 let rest = segment
                     .len
                     .checked_sub(chunk_len)
@@ -217,7 +235,6 @@ impl ParquetFile {
                         segment.len
                     ))
                 })?;
-                let mut filled = copy_some(&chunk.bytes, inside, out);
                 let behind = (inside + filled as u64).saturating_sub(chunk_len);
                 let rest = out.get_mut(filled..).unwrap_or_default();
                 filled += copy_some(&filler, behind, rest);
@@ -225,6 +242,22 @@ impl ParquetFile {
             }
         }
         Ok(())
+    }
+
+    /// The schema.
+    pub(super) fn target(&self) -> &TargetSchema {
+        &self.target
+    }
+
+    /// The row groups of the layout, those without rows too, and where the identity of each is noted.
+    pub(super) fn groups(&self) -> impl Iterator<Item = (&Group, &OnceLock<String>)> {
+        self.layout.groups.iter().zip(&self.identities)
+    }
+
+    /// A data file.
+    pub(super) fn part(&self, part: usize) -> Result<&Part, ParquetError> {
+        let part = self.parts.get(part);
+        part.ok_or_else(|| self.inconsistent("a row group without a file"))
     }
 
     fn group(&self, group: usize) -> Result<(&Part, usize), ParquetError> {
@@ -274,7 +307,7 @@ impl ParquetFile {
     }
 
     /// Positions of a data file that any delete removes.
-    fn deleted(&self, part: &Part) -> Result<Arc<RoaringTreemap>, ParquetError> {
+    pub(super) fn deleted(&self, part: &Part) -> Result<Arc<RoaringTreemap>, ParquetError> {
         if !part.has_equality_deletes() {
             return Ok(Arc::clone(&part.opened.position_deleted));
         }
@@ -325,7 +358,7 @@ fn target_schema(
     view: &View,
     opened: &[OpenedFile],
     columns: &[ExtraColumn],
-) -> Result<TargetSchema, ParquetError> {
+) -> Result<TargetSchema, Unmergeable> {
     let sources = |index: usize| -> FieldSources<'_> {
         opened
             .iter()
@@ -336,10 +369,14 @@ fn target_schema(
     let own = own.map(|(index, field)| (&**field, sources(index)));
     let extra = columns.iter().map(|column| (&*column.field, Vec::new()));
     let fields: Vec<(&NestedField, FieldSources<'_>)> = own.chain(extra).collect();
-    TargetSchema::build(&fields).map_err(|Unmergeable(feature)| ParquetError::Unsupported {
+    TargetSchema::build(&fields)
+}
+
+fn unsupported(opened: &[OpenedFile], differ: Unmergeable) -> ParquetError {
+    ParquetError::Unsupported {
         path: opened.first().map_or("", |o| &o.scan.file.path).to_owned(),
-        feature,
-    })
+        feature: differ.feature,
+    }
 }
 
 #[cfg(test)]

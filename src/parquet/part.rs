@@ -1,6 +1,5 @@
 //! One data file in a virtual file: its footer, where each leaf comes from in it, and which rows it lost.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,9 +11,11 @@ use super::format::{Codec, ColumnChunk, Encoding, RowGroup};
 use super::levels::{LeafPlan, plan_leaves};
 use super::source::SourceFooter;
 use super::target::{TargetKind, TargetLeaf, TargetSchema};
+use super::unshred::unshred;
 use super::{ParquetError, View};
 use crate::as_parquet;
-use crate::cache::CacheKey;
+use crate::cache::identity::Identity;
+use crate::cache::{CacheKey, Tag};
 use crate::iceberg::metadata::NAME_MAPPING_PROPERTY;
 use crate::iceberg::name_mapping::NameMapping;
 use crate::rows::RowsError;
@@ -23,7 +24,7 @@ use crate::rows::position_deletes::deleted_positions;
 use crate::rows::projection::{
     PhysicalLineage, ProjectedField, Projection, ProjectionContext, physical_lineage, project,
 };
-use crate::scan::ScanFile;
+use crate::scan::{ScanFile, file_tag};
 use crate::storage::SourceFile;
 
 /// A data file opened for a view: everything but its plans, which depend on the files it is merged with.
@@ -36,6 +37,8 @@ pub struct OpenedFile {
     pub lineage: PhysicalLineage,
     /// Positions that position deletes or a vector delete.
     pub position_deleted: Arc<RoaringTreemap>,
+    /// Whether its shredded variants were put together, so that its columns are not those of the data file.
+    pub unshredded: bool,
 }
 
 impl OpenedFile {
@@ -73,20 +76,51 @@ impl OpenedFile {
                 ),
             });
         }
-        let spec = view.metadata.partition_specs.get(&scan.file.spec_id);
-        let context = ProjectionContext::new(&scan.file, spec.map(|spec| &**spec), mapping);
-        let projection = project(&view.schema.fields.fields, &footer.schema, &context)?;
-        let lineage = physical_lineage(&footer.schema, path)?;
         let position_deleted = deleted_positions(scan, &view.storage, &view.cache)?;
         Ok(OpenedFile {
+            projection: projection(view, mapping, scan, &footer)?,
+            lineage: physical_lineage(&footer.schema, path)?,
             scan: Arc::clone(scan),
             file,
             footer,
-            projection,
-            lineage,
             position_deleted,
+            unshredded: false,
         })
     }
+
+    /// The file with its shredded variants put together: a group of `metadata` and `value` each.
+    pub fn unshredded(
+        &self,
+        view: &View,
+        mapping: Option<&NameMapping>,
+    ) -> Result<OpenedFile, ParquetError> {
+        let (file, footer, unshredded) = match unshred(view, self)? {
+            Some((file, footer)) => (file, footer, true),
+            None => (Arc::clone(&self.file), Arc::clone(&self.footer), false),
+        };
+        Ok(OpenedFile {
+            projection: projection(view, mapping, &self.scan, &footer)?,
+            lineage: physical_lineage(&footer.schema, &self.scan.file.path)?,
+            scan: Arc::clone(&self.scan),
+            file,
+            footer,
+            position_deleted: Arc::clone(&self.position_deleted),
+            unshredded,
+        })
+    }
+}
+
+/// Where the view's columns come from in a file with this footer.
+fn projection(
+    view: &View,
+    mapping: Option<&NameMapping>,
+    scan: &ScanFile,
+    footer: &SourceFooter,
+) -> Result<Projection, ParquetError> {
+    let spec = view.metadata.partition_specs.get(&scan.file.spec_id);
+    let context = ProjectionContext::new(&scan.file, spec.map(|spec| &**spec), mapping);
+    let fields = &view.schema.fields.fields;
+    Ok(project(fields, &footer.schema, &context)?)
 }
 
 /// How one leaf of the virtual file is got from this data file.
@@ -95,8 +129,9 @@ pub struct PartLeaf {
     pub plan: LeafPlan,
     /// For a stored leaf.
     pub stored: Option<StoredLeaf>,
-    /// Distinguishes chunks of this leaf in the cache from those of the same column in another shape.
-    pub cache_id: u64,
+    /// Tells what the plan makes, for this leaf of the virtual file, from all else: column, levels, conversion,
+    /// constants, first row id, sequence number; name, type, levels.
+    pub identity: String,
 }
 
 /// What the transcoder must know of a stored leaf.
@@ -121,6 +156,8 @@ pub struct Part {
     starts: Vec<u64>,
     /// Content identity: the file, and what deletes from it.
     pub cache_id: String,
+    /// For what is made of it.
+    pub tag: Tag,
 }
 
 impl Part {
@@ -204,6 +241,9 @@ impl Part {
                 file.content_offset, file.record_count, file.file_size, delete.sequence_number.0
             ));
         }
+        if opened.unshredded {
+            cache_id.push_str("\nunshredded");
+        }
         // It says which columns the keys of equality deletes are.
         if let Some(mapping) = view.metadata.properties.get(NAME_MAPPING_PROPERTY) {
             cache_id.push_str(mapping);
@@ -212,7 +252,8 @@ impl Part {
             opened,
             leaves,
             starts,
-            cache_id: digest(&cache_id),
+            cache_id: Identity::of(&cache_id),
+            tag: file_tag(&view.metadata, &view.storage, &path),
         })
     }
 
@@ -317,27 +358,14 @@ fn part_leaf(footer: &SourceFooter, plan: LeafPlan, leaf: &TargetLeaf) -> Result
         }
         _ => None,
     };
-    let mut hasher = DefaultHasher::new();
-    format!("{plan:?} {leaf:?}").hash(&mut hasher);
     Ok(PartLeaf {
+        identity: Identity::of(&format!("{plan:?} {leaf:?}")),
         plan,
         stored,
-        cache_id: hasher.finish(),
     })
 }
 
 /// The schema node of a leaf column.
 pub fn leaf_node(footer: &SourceFooter, column: usize) -> Option<&FileNode> {
     footer.schema.nodes.get(*footer.schema.leaves.get(column)?)
-}
-
-/// A short name for a long identity: 128 bits of two hashes.
-fn digest(text: &str) -> String {
-    let hash = |salt: u8| {
-        let mut hasher = DefaultHasher::new();
-        salt.hash(&mut hasher);
-        text.hash(&mut hasher);
-        hasher.finish()
-    };
-    format!("{:016x}{:016x}", hash(0), hash(1))
 }

@@ -1,5 +1,6 @@
 //! Reads a snapshot's manifest list and manifests.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::cache::{Cache, CacheKey};
@@ -36,26 +37,7 @@ pub fn read_all(
     storage: &Storage,
     cache: &Cache,
 ) -> Result<Vec<Manifest>, ScanError> {
-    let mut manifests = match &snapshot.manifests {
-        SnapshotManifests::List(path) => {
-            if snapshot.key_id.is_some() {
-                return Err(ScanError::unsupported(path, "an encrypted manifest list"));
-            }
-            read_list(path, storage)?
-        }
-        SnapshotManifests::Inline(paths) => paths
-            .iter()
-            .map(|path| ManifestFile::inline(path, snapshot))
-            .collect(),
-    };
-    manifests.retain(|manifest| !is_surely_empty(manifest));
-    if let Some(encrypted) = manifests.iter().find(|manifest| manifest.key_metadata) {
-        return Err(ScanError::unsupported(
-            &encrypted.path,
-            "an encrypted manifest",
-        ));
-    }
-
+    let manifests = list(snapshot, storage)?;
     let read = |manifests: &[ManifestFile], statistics: &Statistics| {
         let read = |manifest: &ManifestFile| {
             let entries = read_manifest(metadata, manifest, statistics, storage, cache)?;
@@ -86,6 +68,54 @@ fn compared_columns(deletes: &[Manifest]) -> Vec<FieldId> {
     ids.sort_unstable();
     ids.dedup();
     ids
+}
+
+/// Calls `each` with the path of every live data file of those manifests of a snapshot that are not among `seen` yet.
+pub fn each_data_file(
+    metadata: &TableMetadata,
+    snapshot: &Snapshot,
+    storage: &Storage,
+    cache: &Cache,
+    seen: &mut HashSet<String>,
+    mut each: impl FnMut(&str),
+) -> Result<(), ScanError> {
+    for manifest in list(snapshot, storage)? {
+        if manifest.content == ManifestContent::Data && seen.insert(manifest.path.clone()) {
+            let entries = read_manifest(
+                metadata,
+                &manifest,
+                &Statistics::Of(Vec::new()),
+                storage,
+                cache,
+            )?;
+            entries.iter().for_each(|entry| each(&entry.file.path));
+        }
+    }
+    Ok(())
+}
+
+/// The manifests of a snapshot that may hold live files.
+fn list(snapshot: &Snapshot, storage: &Storage) -> Result<Vec<ManifestFile>, ScanError> {
+    let mut manifests = match &snapshot.manifests {
+        SnapshotManifests::List(path) => {
+            if snapshot.key_id.is_some() {
+                return Err(ScanError::unsupported(path, "an encrypted manifest list"));
+            }
+            read_list(path, storage)?
+        }
+        SnapshotManifests::Inline(paths) => paths
+            .iter()
+            .map(|path| ManifestFile::inline(path, snapshot))
+            .collect(),
+    };
+    manifests.retain(|manifest| !is_surely_empty(manifest));
+    if let Some(encrypted) = manifests.iter().find(|manifest| manifest.key_metadata) {
+        return Err(ScanError::unsupported(
+            &encrypted.path,
+            "an encrypted manifest",
+        ));
+    }
+    Ok(manifests)
 }
 
 /// A count that is unknown says nothing.

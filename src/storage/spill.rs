@@ -7,10 +7,14 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{FallocateFlags, Mode, OFlags};
+
+/// Bytes left free on the file system for others.
+const KEPT_FREE: u64 = 1 << 30;
 
 /// The file; made when it is first needed.
 #[derive(Debug, Default)]
@@ -45,6 +49,15 @@ pub struct SpillWriter {
 }
 
 impl Spill {
+    /// Whether so many more bytes leave the file system with room for others. What must be written is written even if
+    /// they do not.
+    pub fn has_room(&self, len: u64) -> bool {
+        rustix::fs::statvfs(directory()).is_ok_and(|system| {
+            let free = system.f_bavail.saturating_mul(system.f_frsize);
+            free >= KEPT_FREE.saturating_add(len)
+        })
+    }
+
     /// Begins a new run of bytes.
     ///
     /// # Errors
@@ -66,8 +79,13 @@ impl Spill {
     }
 }
 
+/// `/var/tmp` is on disk where `/tmp` may be memory.
+fn directory() -> PathBuf {
+    std::env::var_os("TMPDIR").map_or("/var/tmp".into(), PathBuf::from)
+}
+
 fn unnamed() -> io::Result<File> {
-    let directory = std::env::temp_dir();
+    let directory = directory();
     let (flags, mode) = (OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
     if let Ok(file) = rustix::fs::open(&directory, flags | OFlags::TMPFILE, mode) {
         return Ok(File::from(file));
@@ -142,6 +160,31 @@ impl Spilled {
             index += 1;
         }
         Ok(())
+    }
+}
+
+/// Reads what was written from its begin to its end.
+#[derive(Debug)]
+pub struct SpilledReader {
+    spilled: Arc<Spilled>,
+    at: u64,
+}
+
+impl SpilledReader {
+    /// At the begin.
+    pub fn new(spilled: Arc<Spilled>) -> Self {
+        Self { spilled, at: 0 }
+    }
+}
+
+impl Read for SpilledReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.spilled.len() - self.at).unwrap_or(usize::MAX);
+        let len = buffer.len().min(left);
+        let buffer = buffer.get_mut(..len).unwrap_or_default();
+        self.spilled.read_exact_at(buffer, self.at)?;
+        self.at += u64::try_from(len).unwrap_or(0);
+        Ok(len)
     }
 }
 

@@ -6,8 +6,9 @@ use arrow::array::{
 };
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{
-    DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int32Type, Int64Type, Schema,
-    Time64MicrosecondType, TimeUnit, TimestampMicrosecondType, TimestampNanosecondType,
+    DataType, Date32Type, Decimal64Type, Decimal128Type, Float32Type, Float64Type, Int32Type,
+    Int64Type, Schema, Time64MicrosecondType, TimeUnit, TimestampMicrosecondType,
+    TimestampNanosecondType,
 };
 use parquet::basic::LogicalType;
 use parquet::schema::types::Type;
@@ -108,7 +109,9 @@ pub(super) fn leaf(node: &Type, ty: &DataType) -> Option<Shape> {
         DataType::Int64 => Shape::Long,
         DataType::Float32 => Shape::Float,
         DataType::Float64 => Shape::Double,
-        DataType::Decimal128(_, scale) => Shape::Decimal(usize::try_from(*scale).ok()?),
+        DataType::Decimal64(_, scale) | DataType::Decimal128(_, scale) => {
+            Shape::Decimal(usize::try_from(*scale).ok()?)
+        }
         DataType::Date32 => Shape::Date,
         DataType::Time64(TimeUnit::Microsecond) => Shape::Time,
         DataType::Timestamp(unit, zone) => Shape::Timestamp {
@@ -160,6 +163,7 @@ pub(super) enum Values<'a> {
     Float(&'a [f32]),
     Double(&'a [f64]),
     Decimal(&'a [i128], usize),
+    SmallDecimal(&'a [i64], usize),
     Date(&'a [i32]),
     Time(&'a [i64]),
     Timestamp {
@@ -190,9 +194,12 @@ impl<'a> Column<'a> {
             Shape::Long => Values::Long(array.as_primitive_opt::<Int64Type>()?.values()),
             Shape::Float => Values::Float(array.as_primitive_opt::<Float32Type>()?.values()),
             Shape::Double => Values::Double(array.as_primitive_opt::<Float64Type>()?.values()),
-            Shape::Decimal(scale) => {
-                Values::Decimal(array.as_primitive_opt::<Decimal128Type>()?.values(), *scale)
-            }
+            Shape::Decimal(scale) => match array.as_primitive_opt::<Decimal64Type>() {
+                Some(small) => Values::SmallDecimal(small.values(), *scale),
+                None => {
+                    Values::Decimal(array.as_primitive_opt::<Decimal128Type>()?.values(), *scale)
+                }
+            },
             Shape::Date => Values::Date(array.as_primitive_opt::<Date32Type>()?.values()),
             Shape::Time => {
                 Values::Time(array.as_primitive_opt::<Time64MicrosecondType>()?.values())

@@ -2,6 +2,7 @@
 
 use super::columns::{Column, Values};
 use super::json;
+use super::short::{Short, any_word, has};
 use super::values::{
     BadCell, BadValue, push_date, push_decimal, push_float, push_hex, push_integer, push_time,
     push_timestamp, push_uuid, special,
@@ -87,6 +88,7 @@ impl<'a> CsvWriter<'a> {
                 None => push_float(out, values[row]),
             },
             Values::Decimal(values, scale) => push_decimal(out, values[row], *scale),
+            Values::SmallDecimal(values, scale) => push_decimal(out, values[row].into(), *scale),
             Values::Date(values) => push_date(out, values[row]),
             Values::Time(values) => push_time(out, values[row], super::values::Fraction::Micros),
             Values::Timestamp {
@@ -117,11 +119,12 @@ impl<'a> CsvWriter<'a> {
 
 /// Text, in quotes where it is empty (to tell it from a null) or holds what would end the field.
 fn push_text(out: &mut Vec<u8>, text: &[u8]) {
-    // Without an early end, so that the compiler looks at many bytes at once.
-    let special = text.iter().fold(false, |found, byte| {
-        found | (*byte == b',') | (*byte == b'"') | (*byte == b'\n') | (*byte == b'\r')
-    });
-    if !special && !text.is_empty() {
+    let special = |word| has(word, b',') | has(word, b'"') | has(word, b'\n') | has(word, b'\r');
+    if let Some(short) = Short::of(text) {
+        if !text.is_empty() && !short.words().into_iter().any(special) {
+            return short.push(out);
+        }
+    } else if !any_word(text, 0, special) {
         return out.extend_from_slice(text);
     }
     out.push(b'"');

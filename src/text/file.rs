@@ -1,24 +1,25 @@
 //! A text that is open: its bytes are rendered when they are read.
 
-use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use arrow::array::RecordBatch;
+use bytes::Bytes;
 
 use super::columns::{Column, Shape, shapes};
 use super::csv::{self, CsvWriter};
-use super::index::{Found, Index, Location, Piece, PieceId, Strip};
+use super::index::{Found, GroupRows, Index, Kept, Location, Piece, PieceId, Strip, Unwritten};
 use super::json::JsonWriter;
-use super::rows::Rows;
+use super::kept::Contents;
+use super::rows::{Decoded, Rows};
 use super::sizing::{Sizing, SizingTask};
+use super::spill::{Home, SpilledText};
 use super::values::BadCell;
 use super::{Engine, Format, PIECE_BYTES, TextError};
 use crate::cache::CacheKey;
 use crate::parquet::ParquetFile;
 
-/// Strips that are rendered ahead of a reader in a row, by one thread.
-const AHEAD_STRIPS: usize = 4;
+/// Strips that are rendered ahead of a reader in a row, for each thread.
+const AHEAD_STRIPS: usize = 8;
 
 /// Bytes behind the last known piece that a reader renders itself; farther away it waits for the sizing.
 const NEAR: u64 = 2 * PIECE_BYTES as u64;
@@ -31,6 +32,7 @@ pub struct Text {
     number: u64,
     index: OnceLock<Arc<Index>>,
     sizing: Mutex<Option<Arc<Sizing>>>,
+    home: Home,
 }
 
 impl Text {
@@ -42,6 +44,7 @@ impl Text {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             index: OnceLock::new(),
             sizing: Mutex::default(),
+            home: Home::default(),
         }
     }
 
@@ -65,6 +68,10 @@ pub struct TextFile {
     columns: Vec<(String, Shape)>,
     header: Vec<u8>,
     json: JsonWriter,
+    /// What is kept on disk.
+    contents: Option<Contents>,
+    /// Whether the index is, or somebody is at it.
+    saved: AtomicBool,
 }
 
 impl std::fmt::Debug for TextFile {
@@ -89,7 +96,7 @@ struct Progress {
 
 /// What is handed to those who asked for a piece.
 enum Rendered {
-    Bytes(Vec<u8>),
+    Bytes(Bytes),
     /// It lies in a file, by the index.
     Kept,
 }
@@ -104,7 +111,7 @@ impl TextFile {
         parquet: Arc<ParquetFile>,
         engine: &Arc<Engine>,
     ) -> Result<TextFile, TextError> {
-        let rows = Rows::open(parquet)?;
+        let rows = Rows::open(Arc::clone(&parquet), engine.pool().threads())?;
         let metadata = rows.metadata();
         let root = metadata.metadata().file_metadata().schema_descr();
         let columns = shapes(root.root_schema(), metadata.schema())?;
@@ -114,11 +121,18 @@ impl TextFile {
             Format::JsonLines => Vec::new(),
         };
         let json = JsonWriter::new(names());
-        let groups = metadata.metadata().row_groups().iter();
-        let lens = groups.map(|group| u64::try_from(group.num_rows()).unwrap_or(0));
-        let fresh = Index::new(u64::try_from(header.len()).unwrap_or(0), lens);
-        let fresh = Arc::new(fresh);
-        let index = text.index.get_or_init(|| Arc::clone(&fresh));
+        let groups: Vec<GroupRows> = rows.groups().collect();
+        let contents = Contents::of(engine, text.format, &parquet, groups.len())?;
+        let new = || {
+            let header = u64::try_from(header.len()).unwrap_or(0);
+            Arc::new(Index::new(header, groups.iter().copied()))
+        };
+        let fresh = new();
+        let index = text.index.get_or_init(|| {
+            let known = new();
+            let restored = contents.as_ref().is_some_and(|c| c.restore(engine, &known));
+            if restored { known } else { Arc::clone(&fresh) }
+        });
         if index.strips() != fresh.strips() {
             return Err(TextError::Changed);
         }
@@ -130,6 +144,8 @@ impl TextFile {
             columns,
             header,
             json,
+            saved: AtomicBool::new(contents.is_none() || index.total().is_some()),
+            contents,
         })
     }
 
@@ -167,12 +183,11 @@ impl TextFile {
         sizing.join();
         *slot = Some(Arc::clone(&sizing));
         drop(slot);
-        let pool = self.engine.pool();
         match self.index.total() {
             Some(total) => sizing.end(Ok(total)),
             None => {
-                let task = SizingTask::new(Arc::clone(self), Arc::clone(&sizing), pool.threads());
-                pool.run(Arc::new(task));
+                let task = SizingTask::new(Arc::clone(self), Arc::clone(&sizing));
+                self.engine.pool().run(Arc::new(task));
             }
         }
         sizing
@@ -213,11 +228,15 @@ impl TextFile {
         let Found::Known(piece) = self.index.find(id) else {
             return Err(TextError::Changed);
         };
-        if let Some(place) = &piece.place {
-            let left = usize::try_from(piece.len.saturating_sub(inside)).unwrap_or(usize::MAX);
-            let len = left.min(out.len());
-            if place.read(inside, out.get_mut(..len).unwrap_or_default()) {
-                return Ok(len);
+        match &piece.kept {
+            Kept::No => {}
+            Kept::Unwritten(text) => return Ok(copy(text, inside, out)),
+            Kept::InFile(place) => {
+                let left = usize::try_from(piece.len.saturating_sub(inside)).unwrap_or(usize::MAX);
+                let len = left.min(out.len());
+                if place.read(inside, out.get_mut(..len).unwrap_or_default()) {
+                    return Ok(len);
+                }
             }
         }
         match &*self.piece(id, true)? {
@@ -242,26 +261,23 @@ impl TextFile {
         let wanted = (strip + 1 + pool.threads() * AHEAD_STRIPS).min(self.index.strips().len());
         progress.ahead = progress.ahead.max(strip + 1);
         while progress.ahead < wanted {
-            let run = progress.ahead..(progress.ahead + AHEAD_STRIPS).min(wanted);
-            progress.ahead = run.end;
-            if run.clone().all(|strip| self.index.is_kept(strip)) {
-                continue;
+            let strip = progress.ahead;
+            progress.ahead += 1;
+            if !self.index.is_at_hand(strip) {
+                let file = Arc::clone(self);
+                pool.run_ahead(Box::new(move || file.render_ahead(strip)));
             }
-            let file = Arc::clone(self);
-            pool.run_ahead(Box::new(move || file.render_ahead(run)));
         }
     }
 
-    fn render_ahead(&self, run: Range<usize>) {
-        for strip in run.filter(|strip| !self.index.is_kept(*strip)) {
-            let mut id = PieceId { strip, number: 0 };
-            while !matches!(self.index.find(id), Found::None) {
-                if self.piece(id, true).is_err() {
-                    // Whoever reads it learns why.
-                    return;
-                }
-                id.number += 1;
+    fn render_ahead(&self, strip: usize) {
+        let mut id = PieceId { strip, number: 0 };
+        while !self.index.is_at_hand(strip) && !matches!(self.index.find(id), Found::None) {
+            if self.piece(id, true).is_err() {
+                // Whoever reads it learns why.
+                return;
             }
+            id.number += 1;
         }
     }
 
@@ -287,9 +303,7 @@ impl TextFile {
         };
         self.engine.cache.get_or_make(key, || {
             let first = match self.index.find(id) {
-                Found::Known(piece)
-                    if piece.place.as_ref().is_some_and(|place| place.is_kept()) =>
-                {
+                Found::Known(piece) if piece.kept.is_at_hand() => {
                     return Ok((Rendered::Kept, NOT_KEPT));
                 }
                 Found::Known(piece) => piece.rows.start,
@@ -301,45 +315,90 @@ impl TextFile {
                 .strips()
                 .get(id.strip)
                 .ok_or(TextError::Changed)?;
-            let (bytes, end) = self.render(strip, first)?;
-            self.engine.counters.text_pieces_rendered.add(1);
-            // A text of one piece lies in memory.
-            let alone = self.index.strips().len() == 1 && end == strip.rows.end && first == 0;
-            let place = if alone {
-                None
-            } else {
-                self.engine.spill.put(&bytes)
-            };
-            let weight = if place.is_some() || !(read || alone) {
-                NOT_KEPT
-            } else {
-                bytes.capacity()
-            };
-            let piece = Piece {
+            let (bytes, end) = self.kept_or_rendered(strip, first)?;
+            let mut piece = Piece {
                 rows: first..end,
                 len: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
-                place,
+                kept: Kept::No,
             };
-            self.index.record(id, piece)?;
-            Ok((Rendered::Bytes(bytes), weight))
+            // A text of one piece lies in memory.
+            if self.index.strips().len() == 1 && piece.rows == strip.rows {
+                self.index.record(id, piece)?;
+                self.save_index();
+                let weight = bytes.len();
+                return Ok((Rendered::Bytes(bytes), weight));
+            }
+            piece.kept = Kept::Unwritten(bytes.clone());
+            let unwritten = self.index.record(id, piece)?;
+            self.save_index();
+            self.write(unwritten);
+            match self.index.find(id) {
+                Found::Known(piece) if piece.kept.is_at_hand() => {
+                    self.engine.take_back(bytes);
+                    Ok((Rendered::Kept, NOT_KEPT))
+                }
+                _ => {
+                    let weight = if read { bytes.len() } else { NOT_KEPT };
+                    Ok((Rendered::Bytes(bytes), weight))
+                }
+            }
         })
+    }
+
+    /// Writes pieces to the text's file, where there is room.
+    fn write(&self, unwritten: Vec<Unwritten>) {
+        for Unwritten { id, offset, text } in unwritten {
+            let (spill, home) = (&self.engine.spill, &self.text.home);
+            let place = spill.put(home, &self.header, &text, offset);
+            self.index.written(id, place);
+            self.engine.take_back(text);
+        }
+    }
+
+    /// The whole text as a file of the system, where it lies in one.
+    pub fn backing(&self) -> Option<Arc<SpilledText>> {
+        self.text.home.whole(self.len()?)
+    }
+
+    /// The text of the rows of a strip from `first` on, up to the piece's end, and the row after its last: from the disk
+    /// or rendered.
+    fn kept_or_rendered(&self, strip: &Strip, first: u64) -> Result<(Bytes, u64), TextError> {
+        let end = strip.rows.end;
+        let kept = self.contents.as_ref();
+        if let Some(kept) = kept.and_then(|c| c.piece(&self.engine, strip.group, first, end)) {
+            return Ok(kept);
+        }
+        let (bytes, end) = self.render(strip, first)?;
+        self.engine.counters.text_pieces_rendered.add(1);
+        let bytes = Bytes::from(bytes);
+        if let Some(contents) = &self.contents {
+            contents.keep_piece(&self.engine, strip.group, first, &bytes, end);
+        }
+        Ok((bytes, end))
+    }
+
+    /// Keeps the lengths of all pieces on disk, once they are known.
+    fn save_index(&self) {
+        if let Some(contents) = &self.contents
+            && self.index.total().is_some()
+            && !self.saved.swap(true, Ordering::Relaxed)
+        {
+            contents.keep(&self.engine, &self.index);
+        }
     }
 
     /// The text of the rows of a strip from `first` on, up to the piece's end, and the row after its last.
     fn render(&self, strip: &Strip, first: u64) -> Result<(Vec<u8>, u64), TextError> {
-        let mut reader = self.rows.reader(strip.group, first)?;
-        let mut out = Vec::new();
-        while reader.next_row() < strip.rows.end && out.len() < PIECE_BYTES {
-            reader.read(strip.rows.end, |batch| self.push_rows(&mut out, batch))?;
-        }
-        let end = reader.next_row();
-        self.rows.put_back(reader);
+        let mut out = self.engine.buffer();
+        let end = self
+            .rows
+            .read(strip, first, |rows| self.push_rows(&mut out, rows))?;
         Ok((out, end))
     }
 
     /// Writes rows until the piece is full, and gives how many.
-    fn push_rows(&self, out: &mut Vec<u8>, batch: &RecordBatch) -> Result<usize, String> {
-        let columns = self.columns.iter().zip(batch.columns());
+    fn push_rows(&self, out: &mut Vec<u8>, decoded: &Decoded) -> Result<usize, String> {
+        let columns = self.columns.iter().zip(&decoded.columns);
         let columns = columns.map(|((name, shape), array)| {
             let column = Column::of(shape, array);
             column.ok_or_else(|| format!("column {name}: unexpectedly {}", array.data_type()))
@@ -348,11 +407,11 @@ impl TextFile {
         let pushed = match self.text.format {
             Format::Csv => {
                 let mut csv = CsvWriter::new(&self.engine.options.csv_null.0);
-                push_until_full(out, batch.num_rows(), |out, row| {
+                push_until_full(out, decoded.rows, |out, row| {
                     csv.push_row(out, &columns, row)
                 })
             }
-            Format::JsonLines => push_until_full(out, batch.num_rows(), |out, row| {
+            Format::JsonLines => push_until_full(out, decoded.rows, |out, row| {
                 self.json.push_row(out, &columns, row)
             }),
         };

@@ -6,6 +6,7 @@
 //! map is an object where its keys are strings, else a list of pairs.
 
 use super::columns::{Column, Values};
+use super::short::{any_word, has, has_below};
 use super::values::{
     BadCell, BadValue, Fraction, push_date, push_decimal, push_float, push_hex, push_integer,
     push_time, push_timestamp, push_uuid, special,
@@ -76,6 +77,9 @@ pub(super) fn push_value(
         Values::Double(values) => push_number_or_name(out, values[row]),
         Values::Decimal(values, scale) => {
             in_quotes(out, |out| push_decimal(out, values[row], *scale))
+        }
+        Values::SmallDecimal(values, scale) => {
+            in_quotes(out, |out| push_decimal(out, values[row].into(), *scale))
         }
         Values::Date(values) => in_quotes(out, |out| push_date(out, values[row])),
         Values::Time(values) => {
@@ -173,9 +177,8 @@ pub(super) fn in_quotes(out: &mut Vec<u8>, push: impl FnOnce(&mut Vec<u8>)) {
 /// A JSON string: quotes, backslashes and control characters escaped, all else as it is.
 pub(super) fn push_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
-    let plain = text.bytes().fold(true, |plain, byte| {
-        plain & (byte >= 0x20) & (byte != b'"') & (byte != b'\\')
-    });
+    let special = |word| has_below(word, 0x20) | has(word, b'"') | has(word, b'\\');
+    let plain = !any_word(text.as_bytes(), b' ', special);
     if plain {
         out.extend_from_slice(text.as_bytes());
     } else {

@@ -16,8 +16,17 @@ pub(super) type Job = Box<dyn FnOnce() + Send>;
 
 /// A long work that is handed out in parts.
 pub(super) trait Task: Send + Sync {
-    /// The next part; nothing where all have been handed out.
-    fn next(self: Arc<Self>) -> Option<Job>;
+    /// The next part, if there is one.
+    fn next(self: Arc<Self>) -> Next;
+}
+
+/// What a task has to do.
+pub(super) enum Next {
+    Part(Job),
+    /// Nothing before one of the parts that have been handed out ends.
+    Later,
+    /// All has been handed out.
+    Nothing,
 }
 
 /// As many threads as there are cores. They end when this is dropped.
@@ -95,7 +104,7 @@ impl Pool {
     pub(super) fn run(&self, task: Arc<dyn Task>) {
         if self.threads == 0 {
             // No thread could be started: better slow than not at all.
-            while let Some(part) = Arc::clone(&task).next() {
+            while let Next::Part(part) = Arc::clone(&task).next() {
                 part();
             }
             return;
@@ -131,6 +140,8 @@ impl Shared {
                 tracing::error!("bug: rendering text panicked");
             }
             self.lock().busy -= 1;
+            // A task may have waited for this.
+            self.wake.notify_all();
         }
     }
 
@@ -144,16 +155,29 @@ impl Shared {
                 queue.busy += 1;
                 return Some(job);
             }
-            if let Some(task) = queue.tasks.pop_front() {
+            let mut tasks = queue.tasks.len();
+            while tasks > 0
+                && let Some(task) = queue.tasks.pop_front()
+            {
+                tasks -= 1;
                 // Handing out a part takes no time, but a task that ends may drop much.
-                if let Some(part) = Arc::clone(&task).next() {
-                    queue.tasks.push_back(task);
-                    queue.busy += 1;
-                    return Some(part);
+                match Arc::clone(&task).next() {
+                    Next::Part(part) => {
+                        queue.tasks.push_back(task);
+                        queue.busy += 1;
+                        return Some(part);
+                    }
+                    Next::Later => queue.tasks.push_back(task),
+                    Next::Nothing => {
+                        drop(queue);
+                        drop(task);
+                        queue = self.lock();
+                        // Much may have come meanwhile.
+                        tasks = queue.tasks.len();
+                    }
                 }
-                drop(queue);
-                drop(task);
-                queue = self.lock();
+            }
+            if queue.closed || !queue.ahead.is_empty() {
                 continue;
             }
             queue = self

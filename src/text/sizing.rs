@@ -1,16 +1,15 @@
 //! The sizing of a text: one pass over all its pieces, on all cores, for as long as somebody waits for it.
 
-use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use super::TextError;
 use super::file::TextFile;
-use super::pool::{Job, Task};
-use super::{TextError, index::Strip};
+use super::pool::{Next, Task};
 
-/// Strips of a row group that one thread renders in a row, at most: reading on in a row group costs less than going to
-/// a place in it.
-const RUN_STRIPS: usize = 8;
+/// Strips that are handed out beyond the first that is not known: those that are rendered wait in memory for it, since
+/// only then it is known where they stand.
+const AHEAD_STRIPS: usize = 24;
 
 /// The text's size in bytes, or why it has none.
 pub type Outcome = Result<u64, TextError>;
@@ -106,38 +105,31 @@ impl Sizing {
     }
 }
 
-/// The work of a sizing.
+/// The work of a sizing: the strips, in order.
 pub(super) struct SizingTask {
     file: Arc<TextFile>,
     sizing: Arc<Sizing>,
-    /// Ranges of strips, each in one row group.
-    runs: Vec<Range<usize>>,
-    /// The run that is handed out next.
     next: AtomicUsize,
-    /// Runs that have not ended.
+    /// Strips that have not been rendered.
     left: AtomicUsize,
 }
 
 impl SizingTask {
-    pub(super) fn new(file: Arc<TextFile>, sizing: Arc<Sizing>, threads: usize) -> SizingTask {
-        let runs = runs(file.index().strips(), threads);
+    pub(super) fn new(file: Arc<TextFile>, sizing: Arc<Sizing>) -> SizingTask {
         SizingTask {
-            left: AtomicUsize::new(runs.len()),
+            left: AtomicUsize::new(file.index().strips().len()),
             next: AtomicUsize::new(0),
             file,
             sizing,
-            runs,
         }
     }
 
-    fn render(&self, run: Range<usize>) {
-        for strip in run {
-            if self.sizing.stops() {
-                return self.sizing.end(Err(TextError::GivenUp));
-            }
-            if let Err(error) = self.file.render_strip(strip) {
-                return self.sizing.end(Err(error));
-            }
+    fn render(&self, strip: usize) {
+        if self.sizing.stops() {
+            return self.sizing.end(Err(TextError::GivenUp));
+        }
+        if let Err(error) = self.file.render_strip(strip) {
+            return self.sizing.end(Err(error));
         }
         if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.file.count_sized();
@@ -148,13 +140,18 @@ impl SizingTask {
 }
 
 impl Task for SizingTask {
-    fn next(self: Arc<Self>) -> Option<Job> {
-        if self.sizing.stops() {
-            return None;
+    fn next(self: Arc<Self>) -> Next {
+        let strip = self.next.load(Ordering::Relaxed);
+        let index = self.file.index();
+        if self.sizing.stops() || strip >= index.strips().len() {
+            return Next::Nothing;
         }
-        let run = self.next.fetch_add(1, Ordering::Relaxed);
-        let run = self.runs.get(run)?.clone();
-        Some(Box::new(move || self.render(run)))
+        if strip >= index.known_strips() + AHEAD_STRIPS {
+            return Next::Later;
+        }
+        // The pool asks for one part at a time.
+        self.next.store(strip + 1, Ordering::Relaxed);
+        Next::Part(Box::new(move || self.render(strip)))
     }
 }
 
@@ -165,34 +162,9 @@ impl Drop for SizingTask {
     }
 }
 
-/// Cuts strips into runs within row groups, at least one for each thread where there are as many strips.
-fn runs(strips: &[Strip], threads: usize) -> Vec<Range<usize>> {
-    let longest = (strips.len() / threads.max(1)).clamp(1, RUN_STRIPS);
-    let mut runs: Vec<Range<usize>> = Vec::new();
-    let mut group = None;
-    for (index, strip) in strips.iter().enumerate() {
-        match runs.last_mut() {
-            Some(run) if group == Some(strip.group) && run.len() < longest => run.end = index + 1,
-            _ => runs.push(index..index + 1),
-        }
-        group = Some(strip.group);
-    }
-    runs
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn runs_stay_in_a_row_group_and_are_enough_for_all_threads() {
-        let strip = |group: usize| Strip { group, rows: 0..1 };
-        let strips: Vec<Strip> = [0, 0, 0, 1, 2, 2].map(strip).into();
-        assert_eq!(runs(&strips, 2), [0..3, 3..4, 4..6]);
-        assert_eq!(runs(&strips, 3), [0..2, 2..3, 3..4, 4..6]);
-        assert_eq!(runs(&strips, 99).len(), 6);
-        assert!(runs(&[], 4).is_empty());
-    }
 
     #[test]
     fn a_sizing_that_all_have_left_cannot_be_joined() {

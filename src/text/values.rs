@@ -1,8 +1,9 @@
 //! Single values as text. What is the same in CSV and in JSON but for the quotes stands here.
 
-use super::variant::VariantError;
+use super::digits::{push_clock, push_padded};
+pub(super) use super::digits::{push_date, push_decimal, push_integer};
 use super::wkt::WkbError;
-use crate::iceberg::value::calendar::civil_from_days;
+use crate::iceberg::variant::VariantError;
 
 /// Why bytes are not the value that their column's type says.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,37 +53,6 @@ impl Fraction {
 
 const SECONDS_PER_DAY: i64 = 86_400;
 
-pub(super) fn push_integer(out: &mut Vec<u8>, value: impl itoa::Integer) {
-    out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
-}
-
-/// A decimal of this unscaled value, with all digits of its scale.
-pub(super) fn push_decimal(out: &mut Vec<u8>, unscaled: i128, scale: usize) {
-    let mut buffer = itoa::Buffer::new();
-    let text = match i64::try_from(unscaled) {
-        Ok(small) => buffer.format(small),
-        Err(_) => buffer.format(unscaled),
-    };
-    let digits = match text.strip_prefix('-') {
-        Some(digits) => {
-            out.push(b'-');
-            digits.as_bytes()
-        }
-        None => text.as_bytes(),
-    };
-    let whole = digits.len().saturating_sub(scale);
-    let (whole, fraction) = digits.split_at(whole);
-    if whole.is_empty() {
-        out.push(b'0');
-    }
-    out.extend_from_slice(whole);
-    if scale > 0 {
-        out.push(b'.');
-        out.resize(out.len() + (scale - fraction.len()), b'0');
-        out.extend_from_slice(fraction);
-    }
-}
-
 /// The name of a number that has no digits.
 pub(super) fn special(value: f64) -> Option<&'static str> {
     if value.is_finite() {
@@ -101,38 +71,11 @@ pub(super) fn push_float(out: &mut Vec<u8>, value: impl ryu::Float) {
     out.extend_from_slice(ryu::Buffer::new().format(value).as_bytes());
 }
 
-/// `2017-11-16`; years before 0 and of more than four digits carry a sign.
-pub(super) fn push_date(out: &mut Vec<u8>, days: i32) {
-    let (year, month, day) = civil_from_days(days);
-    match u16::try_from(year) {
-        Ok(year @ 0..=9999) => {
-            push_two(out, year / 100);
-            push_two(out, year % 100);
-        }
-        _ => {
-            out.push(if year < 0 { b'-' } else { b'+' });
-            push_padded(out, u64::from(year.unsigned_abs()), 4);
-        }
-    }
-    out.push(b'-');
-    push_two(out, u16::from(month));
-    out.push(b'-');
-    push_two(out, u16::from(day));
-}
-
 /// `22:31:08.123456` of so many units since midnight.
 pub(super) fn push_time(out: &mut Vec<u8>, units: i64, fraction: Fraction) {
     let seconds = units.div_euclid(fraction.per_second());
     let rest = units.rem_euclid(fraction.per_second());
-    // Of a day these have two digits; a time beyond it is shown as the hours it has.
-    match u16::try_from(seconds / 3600) {
-        Ok(hours @ 0..=99) => push_two(out, hours),
-        _ => push_integer(out, seconds / 3600),
-    }
-    out.push(b':');
-    push_two(out, small(seconds / 60 % 60));
-    out.push(b':');
-    push_two(out, small(seconds % 60));
+    push_clock(out, seconds);
     out.push(b'.');
     push_padded(out, rest.unsigned_abs(), fraction.digits());
 }
@@ -173,22 +116,4 @@ fn digit(nibble: u8) -> u8 {
         0..=9 => b'0' + nibble,
         _ => b'a' + (nibble - 10),
     }
-}
-
-/// A remainder by 60.
-fn small(value: i64) -> u16 {
-    u16::try_from(value).unwrap_or(0)
-}
-
-/// A number below 100, as two digits.
-fn push_two(out: &mut Vec<u8>, value: u16) {
-    let digit = |value: u16| b'0' + u8::try_from(value % 10).unwrap_or(0);
-    out.extend_from_slice(&[digit(value / 10), digit(value)]);
-}
-
-fn push_padded(out: &mut Vec<u8>, value: u64, digits: usize) {
-    let mut buffer = itoa::Buffer::new();
-    let text = buffer.format(value).as_bytes();
-    out.resize(out.len() + digits.saturating_sub(text.len()), b'0');
-    out.extend_from_slice(text);
 }
