@@ -46,6 +46,8 @@ if [[ $tests == yes ]]; then
     need node nodejs
     need npm npm
     need mandoc mandoc
+    need openssl openssl
+    compgen -G '/usr/lib/postgresql/*/bin/initdb' > /dev/null || packages+=(postgresql)
 fi
 if ((${#packages[@]})); then
     say "Debian packages: ${packages[*]}"
@@ -84,6 +86,8 @@ mkdir -p "$target"
 mapfile -t requirements < <(grep -v '^#' "$root/tests/readers/requirements.txt")
 if [[ $tests == yes ]]; then
     python_readers venv "${requirements[@]}"
+    mapfile -t requirements < <(grep -v '^#' "$root/tests/servers/requirements.txt")
+    python_readers venv-servers "${requirements[@]}"
 elif [[ ! -f $target/venv/.installed ]]; then
     mapfile -t requirements < <(grep '^duckdb==' "$root/tests/readers/requirements.txt")
     python_readers venv-duckdb "${requirements[@]}"

@@ -76,7 +76,8 @@ doc() {
 }
 
 shell() {
-    shellcheck scripts/*.sh scripts/fixtures/*.sh .ci/run tests/bats/*.bats tests/bats/*.bash
+    shellcheck scripts/*.sh scripts/fixtures/*.sh .ci/run tests/bats/*.bats tests/bats/*.bash \
+        tests/servers/*.bash tests/servers/*/*.sh
 }
 
 man() {

@@ -7,10 +7,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::storage::{Address, StoreAccess};
+use crate::storage::{Address, StorageError, StoreAccess};
 
+mod connection;
 pub mod directory;
 mod metadata_file;
+mod outage;
+mod rest;
+mod sql;
+
+pub use connection::Connection;
 
 /// A table's name in its catalog.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -65,12 +71,31 @@ pub enum CatalogError {
     /// There is a table, and it cannot be told which metadata file is its current one.
     #[error("{path}: {reason}")]
     Pointer { path: String, reason: String },
+    /// A store's answer.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// What was said about a catalog cannot be followed.
+    #[error("{catalog}: {reason}")]
+    Configuration { catalog: String, reason: String },
+    /// No answer: the catalog is down, or the way to it is.
+    #[error("{catalog}: cannot be reached: {reason}")]
+    Unreachable { catalog: String, reason: String },
+    /// The catalog refused, or answered what makes no sense.
+    #[error("{catalog}: {reason}")]
+    Answer { catalog: String, reason: String },
+    /// The catalog asks for something that is not supported.
+    #[error("{catalog}: {feature}: is not supported")]
+    Unsupported { catalog: String, feature: String },
 }
 
 impl CatalogError {
-    /// Whether the table may be sound but is of a kind that is not supported: never so for local directories.
+    /// Whether the table may be sound but is of a kind that is not supported.
     pub fn is_unsupported(&self) -> bool {
-        false
+        match self {
+            Self::Storage(error) => error.is_unsupported(),
+            Self::Unsupported { .. } => true,
+            _ => false,
+        }
     }
 }
 
@@ -82,4 +107,27 @@ pub trait Catalog: Send + Sync {
     fn list(&self, namespace: &[String]) -> Result<Listing, CatalogError>;
     /// Where a table's current metadata is now. `Ok(None)`: there is no such table.
     fn table(&self, ident: &TableIdent) -> Result<Option<TablePointer>, CatalogError>;
+    /// Whether a table lies where its metadata says, whatever the pointer's `root`: so in catalogs that know a table by
+    /// its metadata file alone, which may lie apart from it (`write.metadata.path`).
+    fn tables_lie_where_recorded(&self) -> bool {
+        false
+    }
+}
+
+/// The pointer to a table of which a catalog knows its metadata file alone.
+fn pointer(
+    metadata_location: &str,
+    access: &Arc<StoreAccess>,
+) -> Result<TablePointer, CatalogError> {
+    let metadata = Address::recorded(metadata_location).map_err(|error| CatalogError::Pointer {
+        path: metadata_location.to_owned(),
+        reason: error.to_string(),
+    })?;
+    Ok(TablePointer {
+        // Not used: such tables lie where their metadata says.
+        root: metadata.clone(),
+        metadata,
+        access: Arc::clone(access),
+        content: None,
+    })
 }

@@ -1,4 +1,4 @@
-//! The command line: `bergfs mount` and `bergfs umount`.
+//! The command line: `bergfs mount`, `bergfs umount` and `bergfs cache`.
 //!
 //! `mount` goes to the background by running itself again ([`background`]); the daemon reports over a pipe when the
 //! mount answers, so the command's exit status tells whether there is one.
@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::storage::PathMapping;
+use crate::storage::{Address, PathMapping};
 use crate::text::CsvNull;
 use crate::tree::Lineage;
 
 mod background;
+mod cache;
 mod memory;
 mod mount;
 mod source;
@@ -34,6 +35,7 @@ struct Cli {
 enum Command {
     Mount(MountArgs),
     Umount(UmountArgs),
+    Cache(CacheArgs),
 }
 
 /// Mount a table, or a directory of tables.
@@ -42,7 +44,8 @@ enum Command {
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 struct MountArgs {
-    /// A table's directory, a metadata file (`*.metadata.json`), or a directory that holds tables at any depth
+    /// A table's directory, a metadata file (`*.metadata.json`), or a directory that holds tables at any depth, here or
+    /// in a store (`s3://`, `gs://`, `abfss://`, `https://`)
     source: PathBuf,
 
     /// An existing directory
@@ -81,21 +84,29 @@ struct MountArgs {
     #[arg(long)]
     no_text: bool,
 
-    /// Read files that the table records under OLD from the local directory NEW (may be repeated)
+    /// Read files that the table records under OLD from NEW, a directory or a URL (may be repeated)
     #[arg(long, value_name = "OLD=NEW")]
     map_path: Vec<PathMapping>,
 
-    /// Allow files of the table to lie in this directory, outside the table's own (may be repeated)
-    #[arg(long, value_name = "DIR")]
-    allow_path: Vec<PathBuf>,
+    /// Allow files of the table to lie in this directory or under this URL, outside the table's own (may be repeated)
+    #[arg(long, value_name = "DIR|URL")]
+    allow_path: Vec<Address>,
 
     /// Let other users look in [always so for root; others need `user_allow_other` in /etc/fuse.conf]
     #[arg(long)]
     allow_other: bool,
 
-    /// Memory for parsed manifests, footers and decoded data: `64M`, `1G` [default: 256M, or less in a small cgroup]
+    /// Memory for parsed manifests, footers and decoded data: `64M`, `1G` [default: 192M, or less in a small cgroup]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     cache_memory: Option<usize>,
+
+    /// Keep what has been read and made in this directory, for later mounts and for others at the same time
+    #[arg(long, value_name = "DIR")]
+    cache_dir: Option<PathBuf>,
+
+    /// Disk space that `--cache-dir` may take; some of the file system is always left free
+    #[arg(long, value_name = "SIZE", default_value = "10G", value_parser = size, requires = "cache_dir")]
+    cache_size: usize,
 
     /// Write the daemon's log here (without it, see `.bergfs/errors` in the mount)
     #[arg(long, value_name = "FILE")]
@@ -130,6 +141,25 @@ struct UmountArgs {
     lazy: bool,
 }
 
+/// Show or clear what mounts keep on disk (`mount --cache-dir`).
+#[derive(Args, Debug)]
+struct CacheArgs {
+    /// The directory that mounts were given [default: bergfs in $XDG_CACHE_HOME, or in ~/.cache]
+    #[arg(long, value_name = "DIR")]
+    cache_dir: Option<PathBuf>,
+
+    #[command(subcommand)]
+    action: CacheAction,
+}
+
+#[derive(Clone, Copy, Debug, Subcommand)]
+enum CacheAction {
+    /// How much is kept of what, and how often it was of use
+    Show,
+    /// Delete it all; mounts that use it go on
+    Clear,
+}
+
 const EXAMPLES: &str = "\
 Examples:
   bergfs mount /warehouse/db/events /mnt/events
@@ -155,11 +185,14 @@ pub fn main() -> ExitCode {
                     daemon: true,
                     ..args
                 }),
-                Command::Umount(_) => anyhow::bail!("--daemon is not for use by hand"),
+                Command::Umount(_) | Command::Cache(_) => {
+                    anyhow::bail!("--daemon is not for use by hand")
+                }
             })
         }
         Command::Mount(args) => mount::run(&args),
         Command::Umount(args) => umount::run(&args),
+        Command::Cache(args) => cache::run(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

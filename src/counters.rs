@@ -60,6 +60,14 @@ counters! {
     source_reads,
     /// Bytes those calls gave.
     source_bytes,
+    /// Requests sent to stores, those that were sent again included.
+    store_requests,
+    /// Bytes of the answers' bodies.
+    store_bytes,
+    /// Questions to REST catalogs and to those who give out their tokens.
+    catalog_requests,
+    /// Requests sent again, after throttling, a reset, a broken answer or silence.
+    store_retries,
     /// Column chunks transcoded (a chunk made again after eviction counts again).
     chunks_transcoded,
     /// Data pages decompressed or decoded, of data files.

@@ -16,6 +16,7 @@ pub mod partition;
 pub mod schema;
 pub mod types;
 pub mod value;
+pub mod variant;
 
 pub use error::FormatError;
 

@@ -8,7 +8,7 @@
 //!                as_parquet, storage and cache lie under all of them
 //! ```
 //!
-//! A module imports only from its left, and from [`storage`], [`cache`] and [`as_parquet`].
+//! A module imports only from its left, and from [`storage`], [`cache`], [`packed`] and [`as_parquet`].
 
 // The documentation is for those who work on the code: private items are in it.
 #![allow(rustdoc::private_intra_doc_links)]
@@ -20,6 +20,7 @@ pub mod cli;
 pub mod counters;
 pub mod fs;
 pub mod iceberg;
+pub mod packed;
 pub mod parallel;
 pub mod parquet;
 pub mod rows;

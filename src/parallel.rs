@@ -8,12 +8,28 @@ use std::thread;
 /// Enough to keep a local disk and the cores busy.
 const MAX_THREADS: usize = 8;
 
+/// Enough to have a store's answers come one after the other, though each takes its time.
+const WAITING_THREADS: usize = 16;
+
 /// Applies `read` to each item on a few threads; the results are in the order of the items.
 pub fn in_parallel<I: Sync, R: Send>(items: &[I], read: impl Fn(&I) -> R + Sync) -> Vec<R> {
     let threads = thread::available_parallelism()
         .map_or(1, NonZero::get)
-        .min(MAX_THREADS)
-        .min(items.len());
+        .min(MAX_THREADS);
+    on_threads(threads, items, read)
+}
+
+/// The same on more threads than there are cores, for work that waits for a store.
+pub fn in_parallel_waiting<I: Sync, R: Send>(items: &[I], read: impl Fn(&I) -> R + Sync) -> Vec<R> {
+    on_threads(WAITING_THREADS, items, read)
+}
+
+fn on_threads<I: Sync, R: Send>(
+    threads: usize,
+    items: &[I],
+    read: impl Fn(&I) -> R + Sync,
+) -> Vec<R> {
+    let threads = threads.min(items.len());
     if threads <= 1 {
         return items.iter().map(read).collect();
     }

@@ -18,6 +18,7 @@
 //! - `target` is the schema all row groups of the file share; `levels` says how each leaf of it is got from a data file.
 //! - `slot` bounds what the transcoder can emit, and fills the rest; `transcode` works page by page on the encoded form,
 //!   with `values`, `convert` and `page`, `rle`, `delta`, `plain`, `bits`, `keep`, `codec` below it.
+//! - `unshred` puts shredded variants together, where a file's data files shred them differently.
 //! - `footer` and `entry` make the footer when it is first read; `statistics` and `clustered` decide which bounds it can
 //!   state, since readers answer queries from them.
 //! - `extra` holds the columns that are not the table's own: row lineage and metadata columns.
@@ -47,6 +48,7 @@ mod extra;
 mod file;
 mod footer;
 pub mod format;
+mod held;
 mod keep;
 mod kept;
 mod layout;
@@ -63,11 +65,13 @@ mod synth;
 mod target;
 pub mod thrift;
 mod transcode;
+mod unshred;
 mod values;
 
 pub use contents::GroupContent;
 pub use error::DecodeError;
 pub use file::ParquetFile;
+pub use held::HeldChunks;
 
 /// What a view is made from: a table state, the schema it is read with, and the columns it shows.
 #[derive(Debug)]

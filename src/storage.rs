@@ -22,30 +22,44 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use url::Url;
 
+use crate::cache::Cache;
 use crate::counters::Counters;
 
 use descriptors::Descriptors;
+use directory::{Directory, StoreDirectory};
 use location::Location;
+use remote::RemoteFile;
+use remote::Remotes;
 use roots::{OpenError, Root};
 use source_file::{Place, read_counted, zeroed};
+use store::{StoreUrl, Stores};
 
 mod access;
 pub mod chunk_reader;
 mod descriptors;
+mod directory;
 mod location;
+mod remote;
 mod roots;
 mod source_file;
 mod spill;
+mod store;
 #[cfg(test)]
 mod tests;
+pub mod web;
 
 pub use access::{
     Address, PrefixedProperties, Properties, Renewal, RequestSigner, SignedRequest, Signing,
     StoreAccess,
 };
+pub use directory::StoreFolder;
+pub(crate) use location::percent_decoded;
+pub use remote::Expected;
 pub use source_file::{FileIdentity, SourceFile};
 pub use spill::{Spill, SpillWriter, Spilled, SpilledReader};
+pub use store::Level;
 
 /// Linux's `PATH_MAX`. A longer recorded path opens nothing, and is refused before it is matched against anything.
 const MAX_PATH: usize = 4096;
@@ -79,6 +93,12 @@ pub enum StorageError {
     /// A file to be read whole is larger than any honest one. All in bytes.
     #[error("{path}: {size} bytes, where at most {max} are expected")]
     TooLarge { path: String, size: u64, max: u64 },
+    /// A property of a store, or what stands for one, that cannot be used. The value may be secret and is not shown.
+    #[error("{name}: {reason}")]
+    Property { name: String, reason: String },
+    /// A location that is recorded for a table or its metadata file names no place.
+    #[error("{text}: {reason}")]
+    BadLocation { text: String, reason: String },
     /// `--map-path` without its `=`, or with nothing to map.
     #[error("--map-path {text}: expected OLD=NEW")]
     BadMapping { text: String },
@@ -96,29 +116,32 @@ impl StorageError {
 pub struct PathMapping {
     /// A recorded location or path prefix, of whole components.
     pub old: String,
-    /// A directory of this machine.
-    pub new: PathBuf,
+    /// A directory of this machine or of a store.
+    pub new: Address,
 }
 
 impl std::str::FromStr for PathMapping {
     type Err = StorageError;
 
     /// `OLD=NEW`, split at the last `=` after which a directory is named, since recorded paths hold `=` in partition
-    /// names more often than directories given by hand do; a `NEW` that exists decides.
+    /// names more often than directories given by hand do; a `NEW` that is a URL or exists decides.
     fn from_str(text: &str) -> Result<Self, StorageError> {
         let splits = || {
             text.rmatch_indices('=')
                 .filter(|(at, _)| *at > 0 && at + 1 < text.len())
         };
         let split = splits()
-            .find(|(at, _)| Path::new(&text[at + 1..]).is_dir())
+            .find(|(at, _)| {
+                let new = &text[at + 1..];
+                location::is_url(new) || Path::new(new).is_dir()
+            })
             .or_else(|| splits().next_back());
         let (at, _) = split.ok_or_else(|| StorageError::BadMapping {
             text: text.to_owned(),
         })?;
         Ok(Self {
             old: text[..at].to_owned(),
-            new: PathBuf::from(&text[at + 1..]),
+            new: text[at + 1..].parse()?,
         })
     }
 }
@@ -129,12 +152,14 @@ impl std::str::FromStr for PathMapping {
 pub struct StorageOptions {
     /// `--map-path`, in any order: the longest prefix wins.
     pub map_paths: Vec<PathMapping>,
-    /// `--allow-path`: directories whose files may be read if the metadata names them by their local paths.
-    pub allow_paths: Vec<PathBuf>,
+    /// `--allow-path`: directories whose files may be read if the metadata names them by their own paths.
+    pub allow_paths: Vec<Address>,
     /// The process's counters.
     pub counters: Arc<Counters>,
     descriptors: Arc<Descriptors>,
     spill: Arc<Spill>,
+    stores: Arc<Stores>,
+    remotes: Arc<Remotes>,
 }
 
 impl StorageOptions {
@@ -145,6 +170,39 @@ impl StorageOptions {
             ..Self::default()
         }
     }
+
+    /// The same with blocks of stores' files kept in `cache`.
+    pub fn with_cache(self, cache: &Arc<Cache>) -> Self {
+        Self {
+            remotes: Arc::new(Remotes::new(Some(Arc::clone(cache)))),
+            ..self
+        }
+    }
+
+    /// A directory of a store.
+    fn store_directory(
+        &self,
+        url: &Url,
+        access: &Arc<StoreAccess>,
+    ) -> Result<StoreDirectory, StorageError> {
+        let url = StoreUrl::parse(url)?;
+        let store = self.stores.open(&url, access, &self.counters)?;
+        Ok(StoreDirectory::new(store, url, Arc::clone(&self.remotes)))
+    }
+
+    fn directory(
+        &self,
+        address: &Address,
+        access: &Arc<StoreAccess>,
+    ) -> Result<Directory, StorageError> {
+        match address {
+            Address::Local(path) => open_root(path).map(Directory::Local),
+            Address::Remote(url) => {
+                let directory = self.store_directory(url, access)?;
+                Ok(Directory::Store(Arc::new(directory)))
+            }
+        }
+    }
 }
 
 /// The files of one table.
@@ -152,7 +210,7 @@ impl StorageOptions {
 pub struct Storage {
     /// In the order in which they are tried.
     rules: Vec<Rule>,
-    table_root: Arc<Root>,
+    table_root: Directory,
     counters: Arc<Counters>,
     descriptors: Arc<Descriptors>,
     spill: Arc<Spill>,
@@ -162,63 +220,71 @@ pub struct Storage {
 #[derive(Debug)]
 struct Rule {
     from: Location,
-    root: Arc<Root>,
+    root: Directory,
+}
+
+/// A file that was found, not yet a [`SourceFile`].
+enum Found {
+    Local(Place, File),
+    Remote(RemoteFile),
 }
 
 impl Storage {
     /// The storage of a table that lies in `table_root` now and records `recorded_location` in its metadata.
-    /// `extra_locations` are the values of `write.data.path`, `write.metadata.path` and the like: where they name local
-    /// directories that exist, files may be read from there too.
+    /// `extra_locations` are the values of `write.data.path`, `write.metadata.path` and the like: files may be read from
+    /// there too where they name local directories that exist, of a local table; of a table in a store, places in the
+    /// same bucket, or in another that the catalog grants.
     ///
-    /// Fails where the table's directory, a `--map-path` target or an `--allow-path` cannot be opened.
+    /// Fails where the table's directory, a `--map-path` target or an `--allow-path` cannot be opened. Asks no store.
     pub fn new(
         options: &StorageOptions,
         table_root: &Address,
-        _access: &Arc<StoreAccess>,
+        access: &Arc<StoreAccess>,
         recorded_location: &str,
         extra_locations: &[String],
     ) -> Result<Self, StorageError> {
-        let table_root = match table_root {
-            Address::Local(path) => path,
-            Address::Remote(url) => {
-                return Err(StorageError::Scheme {
-                    path: url.to_string(),
-                    scheme: url.scheme().to_owned(),
-                });
-            }
-        };
         let mut mappings = Vec::new();
         for mapping in &options.map_paths {
             mappings.push(Rule {
                 from: Location::parse(&mapping.old),
-                root: open_root(&mapping.new)?,
+                root: options.directory(&mapping.new, access)?,
             });
         }
         mappings.sort_by_key(|rule| std::cmp::Reverse(rule.from.depth()));
         let mut rules = mappings;
 
-        let table = open_root(table_root)?;
+        let table = options.directory(table_root, access)?;
         let location = Location::parse(recorded_location);
         if !location.is_everything() {
             rules.push(Rule {
                 from: location.clone(),
-                root: Arc::clone(&table),
+                root: table.clone(),
             });
         }
 
-        let mut here = local_rules(table_root, &table);
-        for directory in &options.allow_paths {
-            here.extend(local_rules(directory, &open_root(directory)?));
+        let mut here = rules_for(table_root, &table);
+        for allowed in &options.allow_paths {
+            here.extend(rules_for(allowed, &options.directory(allowed, access)?));
         }
         for text in extra_locations {
             let extra = Location::parse(text);
             let moves_with_table = location.relative(&extra).is_some();
-            if moves_with_table || !extra.is_local_absolute() || extra.is_everything() {
+            if moves_with_table || extra.is_everything() {
                 continue;
             }
+            let address = match &table {
+                Directory::Local(_) if extra.is_local_absolute() => {
+                    Address::Local(PathBuf::from(extra.path()))
+                }
+                Directory::Store(store) => match directory::vouched_for(text, store, access) {
+                    Some(url) => Address::Remote(url),
+                    None => continue,
+                },
+                Directory::Local(_) => continue,
+            };
             // A table that was copied from elsewhere names directories that this machine does not have.
-            if let Ok(root) = Root::open(Path::new(extra.path())) {
-                here.extend(local_rules(Path::new(extra.path()), &Arc::new(root)));
+            if let Ok(root) = options.directory(&address, access) {
+                here.extend(rules_for(&address, &root));
             }
         }
         here.sort_by_key(|rule| std::cmp::Reverse(rule.from.depth()));
@@ -233,10 +299,28 @@ impl Storage {
         })
     }
 
+    /// Whether the table lies in a store, so that many files are better asked for at once.
+    pub fn is_remote(&self) -> bool {
+        matches!(self.table_root, Directory::Store(_))
+    }
+
     /// Opens a file by the path the table's metadata records for it. Regular files beneath allowed roots only.
     pub fn open(&self, recorded: &str) -> Result<Arc<SourceFile>, StorageError> {
-        let (place, file) = self.find(recorded)?;
-        let file = SourceFile::new(recorded, place, file, &self.descriptors, &self.counters)?;
+        self.open_expecting(recorded, &Expected::default())
+    }
+
+    /// Opens a file of which something is known beforehand, which saves requests where it lies in a store.
+    pub fn open_expecting(
+        &self,
+        recorded: &str,
+        expected: &Expected,
+    ) -> Result<Arc<SourceFile>, StorageError> {
+        let file = match self.find(recorded, expected)? {
+            Found::Local(place, file) => {
+                SourceFile::new(recorded, place, file, &self.descriptors, &self.counters)?
+            }
+            Found::Remote(file) => SourceFile::remote(recorded, file, &self.counters),
+        };
         Ok(Arc::new(file))
     }
 
@@ -258,6 +342,11 @@ impl Storage {
 
     /// A whole file, of `max` bytes at most.
     pub fn read_file_limited(&self, recorded: &str, max: u64) -> Result<Bytes, StorageError> {
+        let path = Location::parse(recorded);
+        if let Some((Directory::Store(directory), relative)) = self.resolve(&path) {
+            check_text(recorded)?;
+            return directory.read_whole(&path.key(relative), max, recorded);
+        }
         let file = self.open(recorded)?;
         if file.len() > max {
             return Err(StorageError::TooLarge {
@@ -274,8 +363,11 @@ impl Storage {
     pub fn canonical(&self, recorded: &str) -> String {
         let path = Location::parse(recorded);
         match self.resolve(&path) {
-            Some((root, relative)) => {
+            Some((Directory::Local(root), relative)) => {
                 format!("{}/{}", root.path().display(), location::tidy(relative))
+            }
+            Some((Directory::Store(directory), relative)) => {
+                format!("{}/{}", directory.name(), path.key(relative))
             }
             None => path.normal_text(),
         }
@@ -292,7 +384,7 @@ impl Storage {
     }
 
     /// The first rule that explains the path. Rules of one length stand together: the one of the same kind is meant.
-    fn resolve<'p>(&self, path: &'p Location) -> Option<(&Arc<Root>, &'p str)> {
+    fn resolve<'p>(&self, path: &'p Location) -> Option<(&Directory, &'p str)> {
         let mut matching = self
             .rules
             .iter()
@@ -309,46 +401,63 @@ impl Storage {
         Some((&rule.root, relative))
     }
 
-    fn find(&self, recorded: &str) -> Result<(Place, File), StorageError> {
-        if recorded.len() > MAX_PATH || recorded.contains('\0') {
-            return Err(io_error(
-                recorded,
-                io::Error::from(io::ErrorKind::InvalidFilename),
-            ));
-        }
+    fn find(&self, recorded: &str, expected: &Expected) -> Result<Found, StorageError> {
+        check_text(recorded)?;
         let path = Location::parse(recorded);
-        let Some((root, relative)) = self.resolve(&path) else {
-            return self.find_by_end(recorded, &path);
+        let (root, relative) = match self.resolve(&path) {
+            Some((Directory::Local(root), relative)) => (root, relative),
+            Some((Directory::Store(directory), relative)) => {
+                let file = directory.open(&path.key(relative), expected, recorded)?;
+                return Ok(Found::Remote(file));
+            }
+            None => return self.find_by_end(recorded, &path, expected),
         };
         let literal = self.open_place(root, relative);
         if is_missing(&literal)
             && recorded.starts_with("file:")
             && let Some(decoded) = location::percent_decoded(relative)
-            && let Ok(found) = self.open_place(root, &decoded)
+            && let Ok((place, file)) = self.open_place(root, &decoded)
         {
-            return Ok(found);
+            return Ok(Found::Local(place, file));
         }
-        literal.map_err(|error| storage_error(recorded, error))
+        let (place, file) = literal.map_err(|error| storage_error(recorded, error))?;
+        Ok(Found::Local(place, file))
     }
 
     /// Opens what no rule explains by the longest end of its path that exists in the table's directory. Ends of a
     /// single component are not tried: a bare file name says too little.
-    fn find_by_end(&self, recorded: &str, path: &Location) -> Result<(Place, File), StorageError> {
+    fn find_by_end(
+        &self,
+        recorded: &str,
+        path: &Location,
+        expected: &Expected,
+    ) -> Result<Found, StorageError> {
         let mut end = path.path().trim_start_matches('/');
         let reaches_up = end.split('/').any(|part| part == "..");
         while !reaches_up && let Some((_, shorter)) = end.split_once('/') {
-            let found = self.open_place(&self.table_root, end);
-            if !is_missing(&found) {
-                return found.map_err(|error| storage_error(recorded, error));
+            match &self.table_root {
+                Directory::Local(root) => {
+                    let found = self.open_place(root, end);
+                    if !is_missing(&found) {
+                        let (place, file) =
+                            found.map_err(|error| storage_error(recorded, error))?;
+                        return Ok(Found::Local(place, file));
+                    }
+                }
+                Directory::Store(directory) => {
+                    if let Some(file) = directory.open_if_there(end, expected, recorded)? {
+                        return Ok(Found::Remote(file));
+                    }
+                }
             }
             end = shorter.trim_start_matches('/');
         }
-        Err(match path.remote_scheme() {
-            Some(scheme) => StorageError::Scheme {
+        Err(match (path.remote_scheme(), &self.table_root) {
+            (Some(scheme), Directory::Local(_)) => StorageError::Scheme {
                 path: recorded.to_owned(),
                 scheme: scheme.to_owned(),
             },
-            None => StorageError::NotAllowed {
+            _ => StorageError::NotAllowed {
                 path: recorded.to_owned(),
             },
         })
@@ -377,6 +486,9 @@ impl Storage {
                     .map(|rule| &rule.root)
                     .chain([&self.table_root]);
                 for other in allowed {
+                    let Directory::Local(other) = other else {
+                        continue;
+                    };
                     let Some(below) = real.strip_prefix(other.path()).ok().and_then(Path::to_str)
                     else {
                         continue;
@@ -400,18 +512,16 @@ impl Storage {
 /// Reads a file that the catalog named (a table's metadata file, which says where everything else is) whole, of `max`
 /// bytes at most.
 pub fn read_named_file(
+    options: &StorageOptions,
     address: &Address,
-    _access: &StoreAccess,
+    access: &Arc<StoreAccess>,
     max: u64,
-    counters: &Counters,
 ) -> Result<Bytes, StorageError> {
     let path = match address {
         Address::Local(path) => path,
         Address::Remote(url) => {
-            return Err(StorageError::Scheme {
-                path: url.to_string(),
-                scheme: url.scheme().to_owned(),
-            });
+            let file = options.store_directory(url, access)?;
+            return file.read_itself(max, &address.to_string());
         }
     };
     let name = path.display().to_string();
@@ -428,21 +538,39 @@ pub fn read_named_file(
         });
     }
     let mut buffer = zeroed(&name, size)?;
-    read_counted(&file, &mut buffer, 0, &name, counters)?;
+    read_counted(&file, &mut buffer, 0, &name, &options.counters)?;
     Ok(Bytes::from(buffer))
 }
 
-/// A directory under the path it was given by, made absolute, and under its real one.
-fn local_rules(given: &Path, root: &Arc<Root>) -> Vec<Rule> {
-    let absolute = std::path::absolute(given).ok();
-    let paths = [absolute.as_deref(), Some(root.path())];
-    let rule = |path: &Path| {
-        Some(Rule {
-            from: Location::local(path.to_str()?),
-            root: Arc::clone(root),
-        })
+/// A directory under the path it was given by, made absolute, and under its real one; a store's under its URL.
+fn rules_for(given: &Address, root: &Directory) -> Vec<Rule> {
+    let rule = |from: Location| Rule {
+        from,
+        root: root.clone(),
     };
-    paths.into_iter().flatten().filter_map(rule).collect()
+    match (given, root) {
+        (Address::Local(path), Directory::Local(real)) => {
+            let absolute = std::path::absolute(path).ok();
+            let paths = [absolute.as_deref(), Some(real.path())];
+            let local = |path: &Path| Some(rule(Location::local(path.to_str()?)));
+            paths.into_iter().flatten().filter_map(local).collect()
+        }
+        (Address::Remote(_), Directory::Store(directory)) => {
+            vec![rule(Location::parse(&directory.name()))]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// What no file can be called is refused before it is matched against anything.
+fn check_text(recorded: &str) -> Result<(), StorageError> {
+    if recorded.len() > MAX_PATH || recorded.contains('\0') {
+        return Err(io_error(
+            recorded,
+            io::Error::from(io::ErrorKind::InvalidFilename),
+        ));
+    }
+    Ok(())
 }
 
 fn open_root(path: &Path) -> Result<Arc<Root>, StorageError> {

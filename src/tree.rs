@@ -26,7 +26,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use lru::LruCache;
 
 use crate::cache::Cache;
-use crate::catalog::{Catalog, Listing, TableIdent};
+use crate::catalog::{Catalog, CatalogError, Listing, TableIdent};
 use crate::counters::Counters;
 use crate::iceberg::metadata::RefKind;
 use crate::text::{Engine, Format};
@@ -321,7 +321,7 @@ impl Tree {
             Node::Namespace(namespace) => {
                 // For as long as the listing that named it.
                 let above = namespace.split_last().map_or(&[][..], |(_, above)| above);
-                directory(self.started, self.listing(&Arc::from(above))?.1)
+                directory(self.started, self.kept_listing(&Arc::from(above))?.1)
             }
             Node::Daemon(DaemonNode::Directory) => directory(self.started, FOR_EVER),
             Node::Daemon(document) => {
@@ -412,10 +412,24 @@ impl Tree {
         // Taken before the look, so that nothing that comes after it is taken for seen.
         let now = Instant::now();
         let listing = self.source.catalog.list(namespace);
+        if matches!(listing, Err(CatalogError::NoTable { .. })) {
+            listings().pop(namespace);
+        }
         let listing = listing.map_err(|e| TreeError::from_source(&e, e.is_unsupported()))?;
         let listing = Arc::new(listing);
         listings().put(Arc::clone(namespace), (now, Arc::clone(&listing)));
         Ok((listing, refresh.saturating_sub(now.elapsed())))
+    }
+
+    /// The listing for finding what is named in it: where the catalog does not answer, the last one, so that the way to
+    /// snapshots stays open. Whether a table still is what it was is the table's own affair.
+    fn kept_listing(&self, namespace: &Arc<[String]>) -> Result<(Arc<Listing>, Duration)> {
+        self.listing(namespace).or_else(|error| {
+            let listings = self.listings.lock();
+            let mut listings = listings.unwrap_or_else(PoisonError::into_inner);
+            let (_, last) = listings.get(namespace).ok_or(error)?;
+            Ok((Arc::clone(last), Duration::ZERO))
+        })
     }
 
     fn namespace_entries(&self, namespace: &Arc<[String]>) -> Result<Vec<Entry>> {
@@ -530,7 +544,12 @@ impl Tree {
                     .iter()
                     .map(|(name, value)| format!("{name} {value}\n"))
                     .collect();
-                text.push_str(&format!("memory_bytes {}\n", self.source.cache.bytes()));
+                let cache = &self.source.cache;
+                text.push_str(&format!("memory_bytes {}\n", cache.bytes()));
+                text.push_str(&format!("spilled_bytes {}\n", cache.spilled_bytes()));
+                if let Some(disk) = cache.disk() {
+                    text.push_str(&format!("disk_cache_bytes {}\n", disk.bytes()));
+                }
                 text
             }
         }

@@ -28,7 +28,9 @@ LINEAGE = ["_row_id", "_last_updated_sequence_number"]
 
 # What to know about single tables: why a view may be refused, or what differs from EXPECTED.java.json and why.
 REFUSED = {
-    "dremio/internal_metadata_inconsistent_partitions": "no field ids, and columns in another order than the table's ids",
+    "dremio/internal_metadata_inconsistent_partitions": (
+        "no field ids, and columns in another order than the table's ids: the reference takes the third column, EXPR$2, for EXPR$0"
+    ),
     "duckdb-iceberg/timestamptz_ns": "non-conformant: see its EXPECTED.md",
     "duckdb-iceberg/equality_delete_extra_column": "non-conformant: its snapshot ids overflow a long",
     "impala/iceberg_migrated_complex_test_orc": "its name mapping gives other ids than its schema has",

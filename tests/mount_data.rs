@@ -10,7 +10,7 @@ use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use builder::open::Opened;
+use builder::open::{Opened, Served};
 use builder::{Commit, Data, TableBuilder};
 use serde_json::json;
 
@@ -196,4 +196,61 @@ fn a_view_whose_footer_would_be_huge_is_not_listed_as_one_file() {
             .size()
             > 0
     );
+}
+
+#[test]
+fn a_data_file_rewritten_in_place_is_an_error_and_never_old_rows_beside_new_ones() {
+    let mut table = TableBuilder::new(2, "1 id: long, 2 name: string");
+    let write = |table: &mut TableBuilder, first: i64| {
+        let rows: Vec<_> = (first..first + 500)
+            .map(|i| json!([i, format!("{i:06}")]))
+            .collect();
+        table.write(
+            Data::rows(json!(rows))
+                .named("data/a.parquet")
+                .row_groups_of(100),
+        )
+    };
+    let data = write(&mut table, 1000);
+    let deletes = table.position_deletes(&[(&data.path, 1), (&data.path, 450)]);
+    table.commit(Commit::of([data.clone(), deletes]));
+    table.save();
+    let Some((_opened, mountpoint)) = mount(&table) else {
+        return;
+    };
+    let names = ["current/t.parquet", "current/parts/a.parquet"];
+    let files = names.map(|name| fs::File::open(mountpoint.join(name)).unwrap());
+    let lens = files.each_ref().map(|file| file.metadata().unwrap().len());
+    // The footer and the first row group's first chunk are in memory now, the rest is not.
+    for (file, len) in files.iter().zip(lens) {
+        file.read_exact_at(&mut [0; 8], len - 8).unwrap();
+        file.read_exact_at(&mut [0; 64], 0).unwrap();
+    }
+    // As many bytes, and other rows.
+    let old = fs::read(table.local(&data.path)).unwrap();
+    write(&mut table, 2000);
+    assert_eq!(
+        fs::metadata(table.local(&data.path)).unwrap().len(),
+        old.len() as u64
+    );
+    for (file, len) in files.iter().zip(lens) {
+        let mut bytes = vec![0; usize::try_from(len).unwrap()];
+        let read = file.read_exact_at(&mut bytes, 0);
+        assert_eq!(read.unwrap_err().raw_os_error(), Some(EIO));
+        // Row group 2 lost no row: its bytes are the data file's own.
+        let middle = file.read_exact_at(&mut bytes[..256], old.len() as u64 / 2);
+        assert_eq!(middle.unwrap_err().raw_os_error(), Some(EIO));
+    }
+    // Whoever opens it anew gets an error too, or rows of one state alone.
+    for name in names {
+        match fs::read(mountpoint.join(name)) {
+            Err(error) => assert_eq!(error.raw_os_error(), Some(EIO), "{name}"),
+            Ok(bytes) => {
+                let rows = Served::of(bytes).rows;
+                let first = rows.iter().map(|row| row[0].as_i64().unwrap());
+                assert!(first.clone().all(|id| id >= 2000), "{name}");
+                assert_eq!(first.count(), 498, "{name}");
+            }
+        }
+    }
 }

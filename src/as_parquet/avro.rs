@@ -8,12 +8,13 @@
 //! | `bytes`, `fixed` | BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY |
 //! | `bytes` or `fixed` `decimal` | INT32, INT64 or FIXED_LEN_BYTE_ARRAY (DECIMAL), by its precision |
 //! | `fixed` or `string` `uuid` | FIXED_LEN_BYTE_ARRAY(16) (UUID) |
-//! | `string` | BYTE_ARRAY (UTF8) |
+//! | `string`; `enum` | BYTE_ARRAY (UTF8); the same, the symbol's name |
 //! | `record` | group |
 //! | `array`; `array` `map` of records of key and value; `map` | LIST; MAP; MAP |
 //! | a union of `null` and another | optional |
 //!
-//! Other unions and `enum` have no Iceberg type, and are refused.
+//! Other unions have no Iceberg type, and are refused. A variant is a record of `metadata` and `value`, a geometry or
+//! geography is `bytes`, as in Parquet.
 
 use std::io::BufWriter;
 use std::sync::Arc;
@@ -132,7 +133,7 @@ enum Kind {
 }
 
 /// How a leaf is encoded, and what it is stored as.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Encoded {
     Null,
     Boolean,
@@ -142,6 +143,8 @@ enum Encoded {
     Double,
     Bytes,
     String,
+    /// The number of one of these.
+    Enum(Arc<[String]>),
     UuidText,
     Fixed(usize),
     /// `None`: with their length before them.
@@ -351,12 +354,14 @@ impl Stored {
                     .map_err(|_| corrupt("a fixed of an impossible size"))?,
                 ..plain(Physical::FIXED_LEN_BYTE_ARRAY, None, Encoded::Fixed(*len))
             },
-            (shape, _) => {
-                let what = match shape {
-                    Shape::Enum => "an enum",
-                    _ => "a union in a union",
-                };
-                return Err(Failure::Unsupported(format!("{what} (field {name:?})")));
+            (Shape::Enum(symbols), _) => plain(
+                Physical::BYTE_ARRAY,
+                Some(LogicalType::String),
+                Encoded::Enum(Arc::clone(symbols)),
+            ),
+            _ => {
+                let feature = format!("a union in a union (field {name:?})");
+                return Err(Failure::Unsupported(feature));
             }
         })
     }
@@ -468,7 +473,7 @@ impl Node {
 
 impl Encoded {
     fn read(
-        self,
+        &self,
         cursor: &mut Cursor<'_>,
         leaf: usize,
         at: At,
@@ -488,6 +493,13 @@ impl Encoded {
             Encoded::Double => Cell::Double(f64::from_le_bytes(cursor.array()?)),
             Encoded::Bytes => Cell::Bytes(cursor.bytes()?),
             Encoded::String => Cell::Bytes(cursor.string()?.as_bytes()),
+            Encoded::Enum(symbols) => {
+                let symbol = cursor.length()?;
+                let name = symbols.get(symbol);
+                let name = name
+                    .ok_or_else(|| Failure::Corrupt(format!("an enum has no symbol {symbol}")))?;
+                Cell::Bytes(name.as_bytes())
+            }
             Encoded::UuidText => {
                 let text = cursor.string()?;
                 let parsed = uuid::Uuid::try_parse(text);
@@ -496,10 +508,10 @@ impl Encoded {
                     .into_bytes();
                 Cell::Bytes(&uuid)
             }
-            Encoded::Fixed(len) => Cell::Bytes(cursor.take(len)?),
+            Encoded::Fixed(len) => Cell::Bytes(cursor.take(*len)?),
             Encoded::Decimal(len, to) => {
                 let bytes = match len {
-                    Some(len) => cursor.take(len)?,
+                    Some(len) => cursor.take(*len)?,
                     None => cursor.bytes()?,
                 };
                 let unscaled = decimal_be(bytes).ok_or_else(too_wide)?;

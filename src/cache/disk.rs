@@ -55,10 +55,6 @@ use directory::{Directory, EntryName, OpenEntry};
 use entry::Unreadable;
 use writer::{Job, Writer};
 
-/// Bytes that `--cache-size` is where it is not given: holds the working set of most tables, and is little on any disk
-/// that a warehouse lies on. What is kept back for others ([`writer`]) bounds it on small ones.
-pub const DEFAULT_SIZE: u64 = 10 << 30;
-
 /// How old an entry's time may be before a use is noted: a write for each use would cost more than it tells.
 const NOTED_AFTER: i64 = 60;
 
@@ -252,9 +248,9 @@ pub fn clear(parent: &Path) -> Result<u64, DirectoryError> {
 }
 
 fn list(directory: &Directory) -> Result<Vec<directory::Listed>, DirectoryError> {
-    directory.list().map_err(|source| DirectoryError::Io {
+    directory.list().map_err(|cause| DirectoryError::Io {
         path: directory.path().to_owned(),
-        source,
+        cause,
     })
 }
 

@@ -1,4 +1,4 @@
-//! Tables that lie in local directories: one table, one metadata file, or a warehouse of tables at any depth.
+//! Tables that lie in directories, of this machine or of a store ([`store`]): one table, one metadata file, or a warehouse of tables at any depth.
 //!
 //! A directory is a table where it, or its `metadata`, holds metadata files; a directory that is none and has a table
 //! somewhere below is a namespace. Nothing is remembered between two questions: each reads the directories on the way
@@ -12,13 +12,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::metadata_file::{self, metadata_directory};
+use super::metadata_file::{self, LocalFolder, metadata_directory};
 use super::{Catalog, CatalogError, Listing, TableIdent, TablePointer};
+use crate::storage::{Properties, StoreAccess};
 
+mod store;
 #[cfg(test)]
 mod tests;
 mod warehouse;
 
+pub use store::StoreDirectoryCatalog;
 use warehouse::{ChildKind, MAX_DEPTH, Warehouse, without_uuid};
 
 /// The name of a table that lies at the root of a file system, whose directory has no name.
@@ -30,6 +33,8 @@ pub struct DirectoryCatalog {
     /// Absolute.
     source: PathBuf,
     kind: SourceKind,
+    /// For what of the tables lies in stores.
+    access: Arc<StoreAccess>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +77,20 @@ impl DirectoryCatalog {
             }
             SourceKind::Warehouse(warehouse)
         };
-        Ok(Self { source, kind })
+        Ok(Self {
+            source,
+            kind,
+            access: Arc::default(),
+        })
+    }
+
+    /// Reaches the stores in which parts of a table lie (`--map-path`) with these properties.
+    pub fn with_properties(mut self, properties: &Properties) -> Self {
+        self.access = Arc::new(StoreAccess {
+            properties: properties.clone(),
+            ..StoreAccess::default()
+        });
+        self
     }
 
     /// Never looks into `directory`: where the mountpoint lies in the warehouse that is mounted, the file system must
@@ -135,51 +153,54 @@ impl Catalog for DirectoryCatalog {
         let named = || self.single_table().as_ref() == Some(ident);
         match &self.kind {
             SourceKind::MetadataFile { root } => {
-                Ok(named().then(|| local_pointer(self.source.clone(), root.clone())))
+                let (source, root) = (self.source.clone(), root.clone());
+                Ok(named().then(|| local_pointer(source, root, &self.access)))
             }
-            SourceKind::Table { .. } if named() => pointer(&self.source),
+            SourceKind::Table { .. } if named() => pointer(&self.source, &self.access),
             SourceKind::Table { .. } => Ok(None),
             SourceKind::Warehouse(warehouse) => {
                 let Some(place) = warehouse.namespace(&ident.namespace)? else {
                     return Ok(None);
                 };
                 let found = warehouse.child(&place, &ident.name, ChildKind::Table)?;
-                found.map_or(Ok(None), |child| pointer(&child.directory))
+                found.map_or(Ok(None), |child| pointer(&child.directory, &self.access))
             }
         }
     }
 }
 
 /// The current metadata of the table in `directory`; `None` where it is none any more.
-fn pointer(directory: &Path) -> Result<Option<TablePointer>, CatalogError> {
+fn pointer(
+    directory: &Path,
+    access: &Arc<StoreAccess>,
+) -> Result<Option<TablePointer>, CatalogError> {
     let holder = match metadata_directory(directory) {
         Ok(Some(holder)) => holder,
         Ok(None) => return Ok(None),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(io_error(directory, error)),
     };
-    match metadata_file::current(&holder)? {
-        Some(metadata) => {
+    match metadata_file::current(&LocalFolder(&holder))? {
+        Some(name) => {
             let root = table_root(&holder).to_owned();
-            Ok(Some(local_pointer(metadata, root)))
+            Ok(Some(local_pointer(holder.join(name), root, access)))
         }
-        None => {
-            let reason =
-                "version-hint.text names no metadata file that exists, and there is no other"
-                    .to_owned();
-            Err(CatalogError::Pointer {
-                path: holder.display().to_string(),
-                reason,
-            })
-        }
+        None => Err(no_current(holder.display().to_string())),
     }
 }
 
-fn local_pointer(metadata: PathBuf, root: PathBuf) -> TablePointer {
+/// A table whose hint leads nowhere.
+fn no_current(path: String) -> CatalogError {
+    let reason =
+        "version-hint.text names no metadata file that exists, and there is no other".to_owned();
+    CatalogError::Pointer { path, reason }
+}
+
+fn local_pointer(metadata: PathBuf, root: PathBuf, access: &Arc<StoreAccess>) -> TablePointer {
     TablePointer {
         metadata: metadata.into(),
         root: root.into(),
-        access: Arc::default(),
+        access: Arc::clone(access),
         content: None,
     }
 }

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use super::CatalogError;
 
 /// The file that hints at the current version.
-const HINT: &str = "version-hint.text";
+pub(super) const HINT: &str = "version-hint.text";
 
 /// Bytes of a hint that are looked at. A hint is a number or a file name.
 const MAX_HINT: u64 = 4096;
@@ -69,8 +69,74 @@ impl MetadataName {
     }
 }
 
+/// A directory that may hold a table's metadata files.
+pub(super) trait Folder {
+    /// The names of its files; of other things too, where [`Folder::is_file`] tells them apart.
+    fn names(&self) -> Result<Vec<String>, CatalogError>;
+    /// Whether it has a file of this name.
+    fn is_file(&self, name: &str) -> Result<bool, CatalogError>;
+    /// The beginning of a file; `None` where there is none.
+    fn beginning(&self, name: &str, max: u64) -> Result<Option<Vec<u8>>, CatalogError>;
+    /// For messages.
+    fn shown(&self) -> String;
+}
+
+/// A directory of this machine.
+#[derive(Debug)]
+pub(super) struct LocalFolder<'p>(pub(super) &'p Path);
+
+impl LocalFolder<'_> {
+    fn error(&self, source: io::Error) -> CatalogError {
+        CatalogError::Io {
+            path: self.shown(),
+            source,
+        }
+    }
+}
+
+impl Folder for LocalFolder<'_> {
+    fn names(&self) -> Result<Vec<String>, CatalogError> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(self.0).map_err(|error| self.error(error))? {
+            let entry = entry.map_err(|error| self.error(error))?;
+            names.extend(entry.file_name().into_string());
+        }
+        Ok(names)
+    }
+
+    fn is_file(&self, name: &str) -> Result<bool, CatalogError> {
+        Ok(self.0.join(name).is_file())
+    }
+
+    fn beginning(&self, name: &str, max: u64) -> Result<Option<Vec<u8>>, CatalogError> {
+        let path = self.0.join(name);
+        // Looked at before it is opened: opening a FIFO would wait for ever.
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let mut bytes = Vec::new();
+        match File::open(&path).and_then(|file| file.take(max).read_to_end(&mut bytes)) {
+            Ok(_) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(CatalogError::Io {
+                path: path.display().to_string(),
+                source,
+            }),
+        }
+    }
+
+    fn shown(&self) -> String {
+        self.0.display().to_string()
+    }
+}
+
+/// Whether a file of this name is a metadata file.
+pub(super) fn is_metadata_file(name: &str) -> bool {
+    MetadataName::parse(name).is_some()
+}
+
 /// Whether a file of this name marks the directory that holds it as a table's metadata directory.
-fn marks_table(name: &str) -> bool {
+pub(super) fn marks_table(name: &str) -> bool {
     name == HINT || MetadataName::parse(name).is_some_and(|name| name != MetadataName::Unfinished)
 }
 
@@ -100,36 +166,23 @@ fn holds_metadata(directory: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// The current metadata file among those in `directory`; `None` where there is none.
-pub(super) fn current(directory: &Path) -> Result<Option<PathBuf>, CatalogError> {
-    let hinted = match read_hint(directory)? {
-        Some(hint) => by_hint(directory, &hint)?,
+/// The name of the current metadata file among those in `folder`; `None` where there is none.
+pub(super) fn current(folder: &impl Folder) -> Result<Option<String>, CatalogError> {
+    let hinted = match read_hint(folder)? {
+        Some(hint) => by_hint(folder, &hint)?,
         None => None,
     };
     match hinted {
         Some(file) => Ok(Some(file)),
-        None => by_listing(directory),
+        None => by_listing(folder),
     }
 }
 
 /// The hint's first line; `None` where there is no hint, or none that is text.
-fn read_hint(directory: &Path) -> Result<Option<String>, CatalogError> {
-    let path = directory.join(HINT);
-    // Looked at before it is opened: opening a FIFO would wait for ever.
-    if !path.is_file() {
+fn read_hint(folder: &impl Folder) -> Result<Option<String>, CatalogError> {
+    let Some(bytes) = folder.beginning(HINT, MAX_HINT)? else {
         return Ok(None);
-    }
-    let mut bytes = Vec::new();
-    match File::open(&path).and_then(|file| file.take(MAX_HINT).read_to_end(&mut bytes)) {
-        Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => {
-            return Err(CatalogError::Io {
-                path: path.display().to_string(),
-                source,
-            });
-        }
-    }
+    };
     let text = String::from_utf8(bytes).unwrap_or_default();
     let line = text
         .trim_start_matches('\u{feff}')
@@ -141,31 +194,30 @@ fn read_hint(directory: &Path) -> Result<Option<String>, CatalogError> {
 }
 
 /// The file a hint leads to; `None` where it leads nowhere.
-fn by_hint(directory: &Path, hint: &str) -> Result<Option<PathBuf>, CatalogError> {
+fn by_hint(folder: &impl Folder, hint: &str) -> Result<Option<String>, CatalogError> {
     // Some writers give the whole path; the table may have moved since.
     let hint = hint.rsplit('/').next().unwrap_or(hint);
     let stem = stem(hint).unwrap_or(hint);
     let version = number(stem).or_else(|| stem.strip_prefix('v').and_then(number));
-    let exact = directory.join(hint);
-    if MetadataName::parse(hint).is_some() && exact.is_file() {
+    if MetadataName::parse(hint).is_some() && folder.is_file(hint)? {
         let newer = version
             .and_then(|version| version.checked_add(1))
-            .map(|next| newest_from(directory, next));
-        return Ok(newer.transpose()?.flatten().or(Some(exact)));
+            .map(|next| newest_from(folder, next));
+        return Ok(newer.transpose()?.flatten().or(Some(hint.to_owned())));
     }
     match version {
-        Some(version) => newest_from(directory, version),
-        None => only_one(existing(directory, stem), directory, hint),
+        Some(version) => newest_from(folder, version),
+        None => only_one(existing(folder, stem)?, folder, hint),
     }
 }
 
 /// The newest of the versions that follow `version` without a gap.
-fn newest_from(directory: &Path, version: u64) -> Result<Option<PathBuf>, CatalogError> {
+fn newest_from(folder: &impl Folder, version: u64) -> Result<Option<String>, CatalogError> {
     let mut newest = None;
     let mut version = Some(version);
     while let Some(tried) = version {
         let name = format!("v{tried}");
-        let Some(file) = only_one(existing(directory, &name), directory, &name)? else {
+        let Some(file) = only_one(existing(folder, &name)?, folder, &name)? else {
             break;
         };
         newest = Some(file);
@@ -175,69 +227,60 @@ fn newest_from(directory: &Path, version: u64) -> Result<Option<PathBuf>, Catalo
 }
 
 /// The files of one stem, in every way it may be compressed.
-fn existing(directory: &Path, stem: &str) -> Vec<PathBuf> {
-    SUFFIXES
-        .iter()
-        .map(|suffix| directory.join(format!("{stem}{suffix}")))
-        .filter(|path| path.is_file())
-        .collect()
+fn existing(folder: &impl Folder, stem: &str) -> Result<Vec<String>, CatalogError> {
+    let mut found = Vec::new();
+    for suffix in SUFFIXES {
+        let name = format!("{stem}{suffix}");
+        if folder.is_file(&name)? {
+            found.push(name);
+        }
+    }
+    Ok(found)
 }
 
 /// The largest number wins; without numbers, the only file.
-fn by_listing(directory: &Path) -> Result<Option<PathBuf>, CatalogError> {
-    let io_error = |source| CatalogError::Io {
-        path: directory.display().to_string(),
-        source,
-    };
+fn by_listing(folder: &impl Folder) -> Result<Option<String>, CatalogError> {
     let mut highest: Option<u64> = None;
     let mut candidates = Vec::new();
-    for entry in fs::read_dir(directory).map_err(io_error)? {
-        let entry = entry.map_err(io_error)?;
-        let number = match entry.file_name().to_str().and_then(MetadataName::parse) {
+    for name in folder.names()? {
+        let number = match MetadataName::parse(&name) {
             Some(MetadataName::Version(number) | MetadataName::Numbered(number)) => Some(number),
             Some(MetadataName::Other) => None,
             Some(MetadataName::Unfinished) | None => continue,
         };
-        if number < highest || !entry.path().is_file() {
+        if number < highest || !folder.is_file(&name)? {
             continue;
         }
         if number > highest {
             candidates.clear();
             highest = number;
         }
-        candidates.push(entry.path());
+        candidates.push(name);
     }
     let what = highest.map_or_else(
         || "no version".to_owned(),
         |version| format!("version {version}"),
     );
-    only_one(candidates, directory, &what)
+    only_one(candidates, folder, &what)
 }
 
 /// The one candidate; an error that names two where there are more, for nothing tells which was committed.
 fn only_one(
-    mut candidates: Vec<PathBuf>,
-    directory: &Path,
+    mut candidates: Vec<String>,
+    folder: &impl Folder,
     what: &str,
-) -> Result<Option<PathBuf>, CatalogError> {
+) -> Result<Option<String>, CatalogError> {
     candidates.sort();
     match candidates.as_slice() {
         [] => Ok(None),
         [only] => Ok(Some(only.clone())),
         [first, second, ..] => {
-            let name = |path: &Path| {
-                path.file_name()
-                    .unwrap_or_default()
-                    .to_string_lossy()
-                    .into_owned()
-            };
-            let (first, second) = (name(first), name(second));
             let reason = format!(
                 "{first} and {second} are both metadata files of {what}; mount the right one by its own path, or \
                  name it in {HINT}"
             );
             Err(CatalogError::Pointer {
-                path: directory.display().to_string(),
+                path: folder.shown(),
                 reason,
             })
         }

@@ -4,20 +4,25 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
 
 use crate::cache::Cache;
+use crate::cache::disk::{self, DiskCache};
 use crate::counters::Counters;
 use crate::fs::{self, Event, Mount, MountOptions, MountTable, Owner};
-use crate::storage::{PathMapping, StorageOptions};
+use crate::storage::{Address, PathMapping, StorageOptions};
 use crate::text::TextOptions;
 use crate::tree::{Tree, TreeOptions};
 
 use super::source::{self, Source};
 use super::{MountArgs, background, memory};
+
+/// How long the daemon stays after its mount has ended, to write to the disk what waits for that.
+const LAST_WRITES: Duration = Duration::from_secs(3);
 
 pub(super) fn run(args: &MountArgs) -> anyhow::Result<()> {
     let source = Source::parse(&args.source)?;
@@ -44,15 +49,23 @@ pub(super) fn run(args: &MountArgs) -> anyhow::Result<()> {
         .map(|map| {
             Ok(PathMapping {
                 old: map.old.clone(),
-                new: directory(&map.new)?,
+                new: place(&map.new)?,
             })
         })
         .collect::<anyhow::Result<_>>()?;
     storage.allow_paths = args
         .allow_path
         .iter()
-        .map(|path| directory(path))
+        .map(place)
         .collect::<anyhow::Result<_>>()?;
+    let cache_dir = args.cache_dir.as_deref().map(|path| {
+        let path = std::path::absolute(path).with_context(|| path.display().to_string())?;
+        if path.starts_with(&mountpoint) {
+            bail!("--cache-dir {}: lies below the mountpoint", path.display());
+        }
+        Ok(path)
+    });
+    let cache_dir = cache_dir.transpose()?;
     start_log(args)?;
     if args.daemon {
         background::detach()?;
@@ -61,12 +74,20 @@ pub(super) fn run(args: &MountArgs) -> anyhow::Result<()> {
     let cache_memory = args
         .cache_memory
         .unwrap_or_else(crate::cache::default_budget);
-    let cache = Arc::new(Cache::new(cache_memory, counters));
+    let mut cache = Cache::new(cache_memory, Arc::clone(&counters));
+    if let Some(directory) = &cache_dir {
+        let size = u64::try_from(args.cache_size).unwrap_or(u64::MAX);
+        let program = disk::this_program().context("cannot read this program's own file")?;
+        let disk = DiskCache::open(directory, size, &program, &counters);
+        cache = cache.on_disk(disk.context("--cache-dir")?);
+    }
+    let cache = Arc::new(cache);
+    let storage = storage.with_cache(&cache);
     raise_descriptor_limit();
-    let catalog = source.open(&mountpoint, &properties)?;
+    let catalog = source.open(&mountpoint, &properties, &storage)?;
     let tree = Arc::new(Tree::new(
         catalog,
-        cache,
+        Arc::clone(&cache),
         TreeOptions {
             refresh: args.refresh,
             lineage: args.lineage,
@@ -110,6 +131,9 @@ pub(super) fn run(args: &MountArgs) -> anyhow::Result<()> {
         background::report_ready();
     }
     mount.wait()?;
+    if let Some(disk) = cache.disk() {
+        disk.settle(LAST_WRITES);
+    }
     tracing::info!(mountpoint = %mountpoint.display(), "unmounted");
     Ok(())
 }
@@ -149,14 +173,18 @@ fn free_mountpoint(path: &Path) -> anyhow::Result<PathBuf> {
     Ok(mountpoint)
 }
 
-fn directory(path: &Path) -> anyhow::Result<PathBuf> {
+/// A directory that the user named: resolved, where it is of this machine.
+fn place(given: &Address) -> anyhow::Result<Address> {
+    let Address::Local(path) = given else {
+        return Ok(given.clone());
+    };
     let resolved = path
         .canonicalize()
         .with_context(|| path.display().to_string())?;
     if !resolved.is_dir() {
         bail!("{}: not a directory", path.display());
     }
-    Ok(resolved)
+    Ok(Address::Local(resolved))
 }
 
 /// What to do about a mount that failed.

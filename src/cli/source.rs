@@ -1,6 +1,6 @@
 //! What a mount's SOURCE names, and the catalog behind it.
 //!
-//! A source is a local path unless it has the form of a URL (`scheme://…`). Its properties come from `--properties`
+//! A source is a local path unless it has the form of a URL (`scheme://…`) or names a catalog. Its properties come from `--properties`
 //! files and `--property` options, the later ones winning. What is shown of a source (`mount`, `ps`, logs) has neither
 //! user, password nor query.
 
@@ -10,22 +10,27 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use url::Url;
 
-use crate::catalog::Catalog;
-use crate::catalog::directory::DirectoryCatalog;
-use crate::storage::Properties;
+use crate::catalog::directory::{DirectoryCatalog, StoreDirectoryCatalog};
+use crate::catalog::{Catalog, Connection};
+use crate::storage::{Properties, StorageOptions};
 
 /// What is mounted.
 #[derive(Clone, Debug)]
 pub(super) enum Source {
     /// Resolved.
     Local(PathBuf),
-    /// A store's directory, or a catalog.
+    /// A store's directory.
     Url(Url),
+    /// A catalog.
+    Catalog(Connection),
 }
 
 impl Source {
     /// Parses a source and resolves a local path.
     pub(super) fn parse(text: &Path) -> anyhow::Result<Self> {
+        if let Some(catalog) = text.to_str().map(Connection::parse).transpose()?.flatten() {
+            return Ok(Self::Catalog(catalog));
+        }
         if let Some(text) = text.to_str()
             && text.contains("://")
         {
@@ -48,6 +53,7 @@ impl Source {
     pub(super) fn shown(&self) -> String {
         match self {
             Self::Local(path) => path.display().to_string(),
+            Self::Catalog(catalog) => catalog.shown(),
             Self::Url(url) => {
                 let mut url = url.clone();
                 // Fails only for URLs that can have neither.
@@ -64,17 +70,25 @@ impl Source {
     pub(super) fn open(
         &self,
         mountpoint: &Path,
-        _properties: &Properties,
+        properties: &Properties,
+        storage: &StorageOptions,
     ) -> anyhow::Result<Box<dyn Catalog>> {
         match self {
-            Self::Local(path) => local(path, mountpoint),
-            Self::Url(url) => bail!("{}: {}: is not supported", self.shown(), url.scheme()),
+            Self::Local(path) => local(path, mountpoint, properties),
+            Self::Catalog(catalog) => Ok(catalog.open(properties, &storage.counters)?),
+            Self::Url(url) => Ok(Box::new(StoreDirectoryCatalog::open(
+                url, storage, properties,
+            )?)),
         }
     }
 }
 
-fn local(source: &Path, mountpoint: &Path) -> anyhow::Result<Box<dyn Catalog>> {
-    let catalog = DirectoryCatalog::open(source)?;
+fn local(
+    source: &Path,
+    mountpoint: &Path,
+    properties: &Properties,
+) -> anyhow::Result<Box<dyn Catalog>> {
+    let catalog = DirectoryCatalog::open(source)?.with_properties(properties);
     // The daemon must not look for tables in its own mount: it would wait for itself.
     if !mountpoint.starts_with(source) {
         Ok(Box::new(catalog))

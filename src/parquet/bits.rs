@@ -2,6 +2,7 @@
 //! deltas), or, in the long deprecated BIT_PACKED level encoding, most significant bit first.
 
 use super::DecodeError;
+use crate::packed::word;
 
 /// How many bits hold every number from 0 to `max`: 0 to 32.
 pub fn bit_width(max: u32) -> u8 {
@@ -14,19 +15,6 @@ pub fn packed_len(count: usize, width: u8) -> Option<usize> {
     Some(count.checked_mul(width.into())?.div_ceil(8))
 }
 
-/// Eight bytes from byte `at` on as a little-endian number, those past the end being zero.
-fn word(bytes: &[u8], at: usize) -> u64 {
-    let rest = bytes.get(at..).unwrap_or_default();
-    if let Some(word) = rest.first_chunk() {
-        return u64::from_le_bytes(*word);
-    }
-    let mut word = [0; 8];
-    for (to, from) in word.iter_mut().zip(rest) {
-        *to = *from;
-    }
-    u64::from_le_bytes(word)
-}
-
 /// Appends the first `count` values of `width` bits (0 to 32), packed from the least significant bit on. Bits past the
 /// end of `bytes` are zero: callers check the length.
 pub fn unpack(bytes: &[u8], width: u8, count: usize, out: &mut Vec<u32>) {
@@ -36,20 +24,6 @@ pub fn unpack(bytes: &[u8], width: u8, count: usize, out: &mut Vec<u32>) {
     out.extend(
         (0..count).map(|at| (word(bytes, at * width / 8) >> (at * width % 8) & mask) as u32),
     );
-}
-
-/// Value number `at` of values of `width` bits (0 to 64), packed from the least significant bit on.
-pub fn wide_value(bytes: &[u8], width: u8, at: usize) -> u64 {
-    let width = usize::from(width.min(64));
-    if width == 0 {
-        return 0;
-    }
-    let (byte, shift) = (at * width / 8, at * width % 8);
-    let mut value = word(bytes, byte) >> shift;
-    if shift + width > 64 {
-        value |= u64::from(bytes.get(byte + 8).copied().unwrap_or(0)) << (64 - shift);
-    }
-    value & (u64::MAX >> (64 - width))
 }
 
 /// Appends `count` values in the deprecated BIT_PACKED encoding, from the most significant bit of each byte on.

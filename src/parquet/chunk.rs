@@ -1,15 +1,17 @@
 //! The bytes of one column chunk of a virtual file, once somebody asks for them.
 
-use std::sync::Arc;
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
 
 use roaring::RoaringTreemap;
 
 use super::convert::Conversion;
 use super::extra::lineage_is_complete;
+use super::held::HeldChunks;
 use super::kept::KeptChunk;
 use super::levels::{Guide, LeafPlan, MissingLeaf};
 use super::made::MadeChunk;
-use super::part::{Part, leaf_node};
+use super::part::{Part, PartLeaf, leaf_node};
 use super::synth::{self, Parents};
 use super::target::TargetLeaf;
 use super::transcode::{self, StoredChunk, Wanted};
@@ -42,6 +44,8 @@ pub struct GroupRows<'a> {
     deleted: &'a RoaringTreemap,
     /// How many of them are in the row group.
     lost: u64,
+    /// Where [`GroupRows::identity`] is noted.
+    known: Option<&'a OnceLock<String>>,
 }
 
 impl<'a> GroupRows<'a> {
@@ -52,6 +56,15 @@ impl<'a> GroupRows<'a> {
             group,
             deleted,
             lost: deleted.range_cardinality(part.rows(group)),
+            known: None,
+        }
+    }
+
+    /// With a place where the identity of these rows is noted, which takes time to find where many are deleted.
+    pub fn noting(self, known: &'a OnceLock<String>) -> GroupRows<'a> {
+        GroupRows {
+            known: Some(known),
+            ..self
         }
     }
 
@@ -165,81 +178,127 @@ impl<'a> GroupRows<'a> {
         let Some(part_leaf) = self.part.leaves.get(leaf) else {
             return Err(self.part.corrupt("a leaf without a plan".to_owned()));
         };
+        let key = self.cache_key(part_leaf)?;
         let make = || {
-            let kept = view
-                .cache
-                .disk()
-                .zip(self.disk_key(&part_leaf.plan, target));
-            if let Some((disk, key)) = &kept
-                && let Some(chunk) = disk.get(key).and_then(KeptChunk::from_stored)
-            {
-                let weight = chunk.weight();
-                return Ok((chunk, weight));
-            }
-            let chunk = KeptChunk::from(self.make(view, leaf, target)?);
-            if let Some((disk, key)) = kept
-                && let Some(parts) = chunk.stored()
-            {
-                disk.put(&key, Payload::Parts(parts));
-            }
+            let chunk = self.kept_or_made(view, leaf, target, &key)?;
             let weight = chunk.weight();
             Ok((chunk, weight))
         };
         let spill = Arc::clone(view.storage.spill());
         let spill = move |chunk: &KeptChunk| chunk.spilled(&spill);
-        let key = self.cache_key(leaf, part_leaf.cache_id);
-        view.cache.get_or_spill(key, self.part.tag, make, spill)
+        view.cache
+            .get_or_spill(key.clone(), self.part.tag, make, spill)
     }
 
-    fn cache_key(&self, leaf: usize, leaf_id: u64) -> CacheKey {
-        let (part, group) = (&self.part.cache_id, self.group);
-        CacheKey {
-            kind: "chunk",
-            id: format!("{part} {group} {leaf} {leaf_id:x}"),
+    /// The chunk of a leaf, for who holds the chunks of the row group: it is not put into the cache. `segment` is that of
+    /// the leaf, of so many bytes. `None`: it is in the cache, or there is no room to hold it.
+    fn held(
+        &self,
+        view: &View,
+        leaf: usize,
+        target: &TargetLeaf,
+        held: &HeldChunks,
+        (segment, bound): (usize, u64),
+    ) -> Result<Option<Arc<KeptChunk>>, ParquetError> {
+        let Some(part_leaf) = self.part.leaves.get(leaf) else {
+            return Err(self.part.corrupt("a leaf without a plan".to_owned()));
+        };
+        let key = self.cache_key(part_leaf)?;
+        if view.cache.has(&key) {
+            return Ok(None);
         }
-    }
-
-    /// What a made chunk is known by across mounts: all that [`GroupRows::make`] makes it from. The deleted rows stand
-    /// for whatever deleted them; the plan and the target say which column it is, how it is converted, and every
-    /// constant. `None`: something is wrong that the making will tell.
-    fn disk_key(&self, plan: &LeafPlan, target: &TargetLeaf) -> Option<DiskKey> {
-        let mut identity = Identity::default();
-        self.push_identity(&mut identity).ok()?;
-        identity.push(format!("{plan:?} {target:?}").as_bytes());
-        Some(DiskKey {
-            kind: "chunk",
-            id: identity.finish(),
-            tag: self.part.tag,
+        held.get_or_make(segment, bound, &view.cache, || {
+            self.kept_or_made(view, leaf, target, &key)
         })
     }
 
-    /// Adds which rows these are: of which state of which file, and which of them are left.
-    pub fn push_identity(&self, identity: &mut Identity) -> Result<(), ParquetError> {
+    /// The chunk of a leaf, from the cache on disk or made.
+    fn kept_or_made(
+        &self,
+        view: &View,
+        leaf: usize,
+        target: &TargetLeaf,
+        key: &CacheKey,
+    ) -> Result<KeptChunk, ParquetError> {
+        let is_dear = |part_leaf: &&PartLeaf| is_dear(&part_leaf.plan);
+        let dear = self.part.leaves.get(leaf).filter(is_dear);
+        let kept = view.cache.disk().filter(|_| dear.is_some()).map(|disk| {
+            let (kind, id, tag) = (key.kind, key.id.clone(), self.part.tag);
+            (disk, DiskKey { kind, id, tag })
+        });
+        if let Some((disk, key)) = &kept
+            && let Some(chunk) = disk.get(key).and_then(KeptChunk::from_stored)
+        {
+            return Ok(chunk);
+        }
+        let chunk = KeptChunk::from(self.make(view, leaf, target)?);
+        if let Some((disk, key)) = kept
+            && let Some(parts) = chunk.stored()
+        {
+            disk.put(&key, Payload::Parts(parts));
+        }
+        Ok(chunk)
+    }
+
+    /// What a made chunk is known by, in this mount and in others: all that [`GroupRows::make`] makes it from.
+    fn cache_key(&self, leaf: &PartLeaf) -> Result<CacheKey, ParquetError> {
+        Ok(CacheKey {
+            kind: "chunk",
+            id: format!("{} {}", self.identity()?, leaf.identity),
+        })
+    }
+
+    /// Which rows these are: of which state of which file, and which of them are left. The deleted rows stand for
+    /// whatever deleted them.
+    pub fn identity(&self) -> Result<Cow<'a, str>, ParquetError> {
+        let Some(known) = self.known else {
+            return Ok(Cow::Owned(self.identify()?));
+        };
+        let identity = match known.get() {
+            Some(identity) => identity,
+            None => {
+                let identity = self.identify()?;
+                known.get_or_init(|| identity)
+            }
+        };
+        Ok(Cow::Borrowed(identity))
+    }
+
+    fn identify(&self) -> Result<String, ParquetError> {
+        let mut identity = Identity::default();
         let file = self.part.opened.file.identity();
-        identity.push(format!("{file:?} {}", self.group).as_bytes());
-        identity.push(&self.lost.to_le_bytes());
+        identity.push(format!("{file:?} {} {}", self.group, self.lost).as_bytes());
         for rows in self.deleted_rows()?.chunks(4096) {
             let rows: Vec<u8> = rows.iter().flat_map(|row| row.to_le_bytes()).collect();
             identity.push(&rows);
         }
-        Ok(())
+        Ok(identity.finish())
     }
 
-    /// The chunk of a leaf, copied from `inside` on: how much that was, and the chunk's length.
+    /// The chunk of a leaf, copied from `inside` on: how much that was, and the chunk's length. `holding`: what the reader
+    /// holds, with the leaf's segment and its bytes.
     pub fn read_made(
         &self,
         view: &View,
         leaf: usize,
         target: &TargetLeaf,
+        holding: Option<(&HeldChunks, usize, u64)>,
         inside: u64,
         out: &mut [u8],
     ) -> Result<(usize, u64), ParquetError> {
+        if let Some((held, segment, bound)) = holding
+            && let Some(chunk) = self.held(view, leaf, target, held, (segment, bound))?
+        {
+            let read = chunk.read_at(inside, out);
+            return Ok((read.map_err(|error| self.lost(error))?, chunk.len()));
+        }
         let chunk = self.made(view, leaf, target)?;
         let read = chunk.read_at(inside, out).or_else(|error| {
             // What the spill file has lost is made again.
             tracing::debug!(%error, "a chunk in the spill file is lost");
-            let leaf_id = self.part.leaves.get(leaf).map_or(0, |leaf| leaf.cache_id);
-            view.cache.forget(&self.cache_key(leaf, leaf_id));
+            if let Some(part_leaf) = self.part.leaves.get(leaf) {
+                view.cache.forget(&self.cache_key(part_leaf)?);
+            }
             let chunk = self.made(view, leaf, target)?;
             chunk.read_at(inside, out).map_err(|error| self.lost(error))
         });
@@ -378,5 +437,15 @@ impl<'a> GroupRows<'a> {
             deleted: &self.deleted_rows()?,
         };
         f(chunk).map_err(|error| error.in_column(&node.name).in_file(self.part.path()))
+    }
+}
+
+/// Whether a chunk takes longer to make than to read from the cache on disk: stored pages are read for it.
+fn is_dear(plan: &LeafPlan) -> bool {
+    match plan {
+        LeafPlan::Stored { .. } => true,
+        LeafPlan::Missing(missing) => missing.guide.is_some(),
+        LeafPlan::RowId { stored, .. } | LeafPlan::LastUpdated { stored, .. } => stored.is_some(),
+        LeafPlan::Position => false,
     }
 }

@@ -27,10 +27,10 @@ impl ParquetFile {
         let schema = format!("{:?}", self.target());
         let mut plans: Option<(usize, String)> = None;
         let mut contents = Vec::new();
-        for place in self.groups() {
+        for (place, known) in self.groups() {
             let part = self.part(place.part)?;
             let deleted = self.deleted(part)?;
-            let rows = GroupRows::new(part, place.group, &deleted);
+            let rows = GroupRows::new(part, place.group, &deleted).noting(known);
             if rows.rows() == 0 {
                 continue;
             }
@@ -38,12 +38,12 @@ impl ParquetFile {
                 let mut identity = Identity::default();
                 identity.push(schema.as_bytes());
                 for leaf in &part.leaves {
-                    identity.push(format!("{:?}", leaf.plan).as_bytes());
+                    identity.push(leaf.identity.as_bytes());
                 }
                 plans = Some((place.part, identity.finish()));
             }
             let mut identity = Identity::default();
-            rows.push_identity(&mut identity)?;
+            identity.push(rows.identity()?.as_bytes());
             identity.push(plans.as_ref().map_or("", |(_, plans)| plans).as_bytes());
             contents.push(GroupContent {
                 identity: identity.finish(),

@@ -10,13 +10,13 @@
 //!                          | the rest of each value (DELTA_LENGTH_BYTE_ARRAY)
 //! ```
 //!
-//! Differences wrap around, as the format has it. Integers of 32 bits are computed in 64: cutting off the upper half
-//! commutes with wrapping addition, so the lower half is right.
+//! Integers are decoded by [`crate::packed`].
 
 use super::DecodeError;
-use super::bits::{BitWriter, wide_value};
+use super::bits::BitWriter;
 use super::keep::KeepRuns;
-use super::thrift::{varint, varint_len, write_varint, zigzag};
+use super::thrift::{varint_len, write_varint, zigzag};
+use crate::packed;
 
 pub mod byte_array;
 
@@ -44,96 +44,14 @@ const MINIBLOCK_MAX: usize = MINIBLOCK * 8;
 /// # Errors
 /// The bytes end too early, break the format, or hold another number of integers.
 pub fn decode(bytes: &[u8], count: usize) -> Result<(Vec<i64>, usize), DecodeError> {
-    // Pages of nothing but nulls may have no value bytes at all.
-    if count == 0 && bytes.is_empty() {
-        return Ok((Vec::new(), 0));
-    }
-    let mut rest = bytes;
-    let block = number(&mut rest)?;
-    let miniblocks = number(&mut rest)?;
-    let total = number(&mut rest)?;
-    let mut value = signed(&mut rest)?;
-    if total != count {
+    let (values, len) = packed::decode_delta(bytes, count)?;
+    if values.len() != count {
         return Err(DecodeError::corrupt(
             WHAT,
-            format!("{total} where there should be {count}"),
+            format!("{} where there should be {count}", values.len()),
         ));
     }
-    let miniblock = block.checked_div(miniblocks).unwrap_or(0);
-    if miniblock == 0 || miniblock % 8 != 0 || block % miniblocks != 0 {
-        return Err(DecodeError::corrupt(
-            WHAT,
-            format!("in blocks of {block} values in {miniblocks} miniblocks"),
-        ));
-    }
-    let mut values = Vec::with_capacity(count);
-    if count > 0 {
-        values.push(value);
-    }
-    while values.len() < count {
-        let least = signed(&mut rest)?;
-        let (widths, after) = rest
-            .split_at_checked(miniblocks)
-            .ok_or_else(|| DecodeError::truncated(WHAT))?;
-        rest = after;
-        for width in widths {
-            if values.len() == count {
-                // Miniblocks past the last value have a width, and no bytes.
-                break;
-            }
-            if *width > 64 {
-                return Err(DecodeError::corrupt(
-                    WHAT,
-                    format!("a delta of {width} bits"),
-                ));
-            }
-            let here = miniblock.min(count - values.len());
-            let packed = take_packed(&mut rest, *width, here, miniblock)?;
-            for at in 0..here {
-                value = value
-                    .wrapping_add(least)
-                    .wrapping_add(wide_value(packed, *width, at).cast_signed());
-                values.push(value);
-            }
-        }
-    }
-    Ok((values, bytes.len() - rest.len()))
-}
-
-/// A miniblock's bytes. Some writers leave out the zeros that fill the very last one.
-fn take_packed<'a>(
-    rest: &mut &'a [u8],
-    width: u8,
-    here: usize,
-    miniblock: usize,
-) -> Result<&'a [u8], DecodeError> {
-    let width = usize::from(width);
-    // A multiple of eight values: whole bytes.
-    let whole = (miniblock / 8).checked_mul(width);
-    if let Some((packed, after)) = whole.and_then(|whole| rest.split_at_checked(whole)) {
-        *rest = after;
-        return Ok(packed);
-    }
-    if here < miniblock
-        && here
-            .checked_mul(width)
-            .is_some_and(|bits| bits.div_ceil(8) <= rest.len())
-    {
-        return Ok(std::mem::take(rest));
-    }
-    Err(DecodeError::truncated(WHAT))
-}
-
-fn number(rest: &mut &[u8]) -> Result<usize, DecodeError> {
-    let (value, len) = varint(rest).ok_or_else(|| DecodeError::truncated(WHAT))?;
-    *rest = rest.get(len..).unwrap_or_default();
-    usize::try_from(value).map_err(|_| DecodeError::corrupt(WHAT, format!("{value} is too large")))
-}
-
-fn signed(rest: &mut &[u8]) -> Result<i64, DecodeError> {
-    let (value, len) = varint(rest).ok_or_else(|| DecodeError::truncated(WHAT))?;
-    *rest = rest.get(len..).unwrap_or_default();
-    Ok((value >> 1).cast_signed() ^ -(value & 1).cast_signed())
+    Ok((values, len))
 }
 
 /// Appends `values` in blocks of 128 in 4 miniblocks: at most [`encoded_len_bound`] bytes, and 5 bytes a block where

@@ -1,6 +1,7 @@
 //! What can be wrong with the bytes of a Parquet file, without the file's name: callers add it.
 
 use super::ParquetError;
+use crate::packed::PackedError;
 
 /// Why some bytes of a Parquet file could not be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -19,6 +20,16 @@ pub enum DecodeError {
         /// A name a user can search for (`compression codec LZO`).
         feature: String,
     },
+}
+
+impl From<PackedError> for DecodeError {
+    fn from(error: PackedError) -> Self {
+        const WHAT: &str = "delta-encoded integers";
+        match error {
+            PackedError::Truncated => DecodeError::truncated(WHAT),
+            PackedError::Corrupt(reason) => DecodeError::corrupt(WHAT, reason),
+        }
+    }
 }
 
 impl DecodeError {

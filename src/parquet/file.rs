@@ -1,6 +1,6 @@
 //! A virtual Parquet file: laid out when it is opened, its bytes made when they are read.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use roaring::RoaringTreemap;
 
@@ -8,6 +8,7 @@ use super::chunk::{GroupRows, SlotContent};
 use super::clustered::clustered;
 use super::extra::ExtraColumn;
 use super::footer::{FooterInput, TRAILER};
+use super::held::HeldChunks;
 use super::layout::{Bloom, Group, Layout, MAGIC, Segment, SegmentBytes};
 use super::part::{OpenedFile, Part};
 use super::slot::{Behind, filler};
@@ -31,6 +32,8 @@ pub struct ParquetFile {
     target: TargetSchema,
     parts: Vec<Part>,
     layout: Layout,
+    /// Of the layout's row groups, once known: see [`GroupRows::identity`].
+    identities: Vec<OnceLock<String>>,
     /// Leaves whose bounds are to be exact.
     clustered: Vec<bool>,
     /// Where the reserved tail ends, and with it the file.
@@ -46,7 +49,17 @@ impl ParquetFile {
         let opened = in_parallel(files, |file| OpenedFile::open(view, mapping.as_ref(), file));
         let opened = opened.into_iter().collect::<Result<Vec<_>, _>>()?;
         let columns = ExtraColumn::of(view);
-        let target = target_schema(view, &opened, &columns)?;
+        let (opened, target) = match target_schema(view, &opened, &columns) {
+            Ok(target) => (opened, target),
+            Err(differ) if differ.shredded => {
+                let plain = in_parallel(&opened, |file| file.unshredded(view, mapping.as_ref()));
+                let plain = plain.into_iter().collect::<Result<Vec<_>, _>>()?;
+                let target = target_schema(view, &plain, &columns);
+                let target = target.map_err(|differ| unsupported(&plain, differ))?;
+                (plain, target)
+            }
+            Err(differ) => return Err(unsupported(&opened, differ)),
+        };
         let parts = opened
             .into_iter()
             .map(|opened| Part::new(view, opened, &target, &columns))
@@ -70,6 +83,7 @@ impl ParquetFile {
             len,
             target,
             parts,
+            identities: layout.groups.iter().map(|_| OnceLock::new()).collect(),
             layout,
             clustered,
             footer: Mutex::new(None),
@@ -105,6 +119,16 @@ impl ParquetFile {
 
     /// Fills `buf` from `offset`; fewer bytes than asked only at the end of the file.
     pub fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize, ParquetError> {
+        self.read_holding(offset, buf, None)
+    }
+
+    /// As [`ParquetFile::read_at`], for who reads a row group from end to end and holds its chunks so long.
+    pub fn read_holding(
+        &self,
+        offset: u64,
+        buf: &mut [u8],
+        held: Option<&HeldChunks>,
+    ) -> Result<usize, ParquetError> {
         let wanted = self.len.saturating_sub(offset).min(buf.len() as u64);
         // At most the buffer's length.
         let wanted = wanted as usize;
@@ -114,7 +138,7 @@ impl ParquetFile {
             let (piece_end, source) = self.piece(at);
             let len = (piece_end - at).min(rest.len() as u64) as usize;
             let (piece, after) = rest.split_at_mut(len);
-            self.fill_piece(source, at, piece)?;
+            self.fill_piece(source, at, held, piece)?;
             at += len as u64;
             rest = after;
         }
@@ -140,7 +164,13 @@ impl ParquetFile {
         }
     }
 
-    fn fill_piece(&self, piece: Piece, at: u64, out: &mut [u8]) -> Result<(), ParquetError> {
+    fn fill_piece(
+        &self,
+        piece: Piece,
+        at: u64,
+        held: Option<&HeldChunks>,
+        out: &mut [u8],
+    ) -> Result<(), ParquetError> {
         match piece {
             Piece::Magic => copy_from(MAGIC, at, out),
             Piece::Tail => {
@@ -160,6 +190,7 @@ impl ParquetFile {
             }
             Piece::Segment(index, segment) => {
                 let (group, leaf) = self.layout.place(index);
+                let known = self.identities.get(group);
                 let (part, group) = self.group(group)?;
                 let inside = at - segment.offset;
                 match segment.bytes {
@@ -168,8 +199,12 @@ impl ParquetFile {
                     }
                     SegmentBytes::Slot => {
                         let deleted = self.deleted(part)?;
-                        let rows = GroupRows::new(part, group, &deleted);
-                        self.fill_slot(rows, leaf, segment, inside, out)?;
+                        let mut rows = GroupRows::new(part, group, &deleted);
+                        if let Some(known) = known {
+                            rows = rows.noting(known);
+                        }
+                        let held = held.map(|held| (held, index, segment.len));
+                        self.fill_slot(rows, leaf, segment, held, inside, out)?;
                     }
                 }
             }
@@ -182,6 +217,7 @@ impl ParquetFile {
         rows: GroupRows<'_>,
         leaf: usize,
         segment: Segment,
+        holding: Option<(&HeldChunks, usize, u64)>,
         inside: u64,
         out: &mut [u8],
     ) -> Result<(), ParquetError> {
@@ -200,7 +236,7 @@ impl ParquetFile {
             }
             SlotContent::Made => {
                 let (mut filled, chunk_len) =
-                    rows.read_made(&self.view, leaf, target, inside, out)?;
+                    rows.read_made(&self.view, leaf, target, holding, inside, out)?;
                 let rest = segment
                     .len
                     .checked_sub(chunk_len)
@@ -232,9 +268,9 @@ impl ParquetFile {
         &self.target
     }
 
-    /// The row groups of the layout, those without rows too.
-    pub(super) fn groups(&self) -> &[Group] {
-        &self.layout.groups
+    /// The row groups of the layout, those without rows too, and where the identity of each is noted.
+    pub(super) fn groups(&self) -> impl Iterator<Item = (&Group, &OnceLock<String>)> {
+        self.layout.groups.iter().zip(&self.identities)
     }
 
     /// A data file.
@@ -341,7 +377,7 @@ fn target_schema(
     view: &View,
     opened: &[OpenedFile],
     columns: &[ExtraColumn],
-) -> Result<TargetSchema, ParquetError> {
+) -> Result<TargetSchema, Unmergeable> {
     let sources = |index: usize| -> FieldSources<'_> {
         opened
             .iter()
@@ -352,10 +388,14 @@ fn target_schema(
     let own = own.map(|(index, field)| (&**field, sources(index)));
     let extra = columns.iter().map(|column| (&*column.field, Vec::new()));
     let fields: Vec<(&NestedField, FieldSources<'_>)> = own.chain(extra).collect();
-    TargetSchema::build(&fields).map_err(|Unmergeable(feature)| ParquetError::Unsupported {
+    TargetSchema::build(&fields)
+}
+
+fn unsupported(opened: &[OpenedFile], differ: Unmergeable) -> ParquetError {
+    ParquetError::Unsupported {
         path: opened.first().map_or("", |o| &o.scan.file.path).to_owned(),
-        feature,
-    })
+        feature: differ.feature,
+    }
 }
 
 #[cfg(test)]

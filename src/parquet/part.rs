@@ -1,6 +1,5 @@
 //! One data file in a virtual file: its footer, where each leaf comes from in it, and which rows it lost.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,6 +11,7 @@ use super::format::{Codec, ColumnChunk, Encoding, RowGroup};
 use super::levels::{LeafPlan, plan_leaves};
 use super::source::SourceFooter;
 use super::target::{TargetKind, TargetLeaf, TargetSchema};
+use super::unshred::unshred;
 use super::{ParquetError, View};
 use crate::as_parquet;
 use crate::cache::identity::Identity;
@@ -37,6 +37,8 @@ pub struct OpenedFile {
     pub lineage: PhysicalLineage,
     /// Positions that position deletes or a vector delete.
     pub position_deleted: Arc<RoaringTreemap>,
+    /// Whether its shredded variants were put together, so that its columns are not those of the data file.
+    pub unshredded: bool,
 }
 
 impl OpenedFile {
@@ -74,20 +76,51 @@ impl OpenedFile {
                 ),
             });
         }
-        let spec = view.metadata.partition_specs.get(&scan.file.spec_id);
-        let context = ProjectionContext::new(&scan.file, spec.map(|spec| &**spec), mapping);
-        let projection = project(&view.schema.fields.fields, &footer.schema, &context)?;
-        let lineage = physical_lineage(&footer.schema, path)?;
         let position_deleted = deleted_positions(scan, &view.storage, &view.cache)?;
         Ok(OpenedFile {
+            projection: projection(view, mapping, scan, &footer)?,
+            lineage: physical_lineage(&footer.schema, path)?,
             scan: Arc::clone(scan),
             file,
             footer,
-            projection,
-            lineage,
             position_deleted,
+            unshredded: false,
         })
     }
+
+    /// The file with its shredded variants put together: a group of `metadata` and `value` each.
+    pub fn unshredded(
+        &self,
+        view: &View,
+        mapping: Option<&NameMapping>,
+    ) -> Result<OpenedFile, ParquetError> {
+        let (file, footer, unshredded) = match unshred(view, self)? {
+            Some((file, footer)) => (file, footer, true),
+            None => (Arc::clone(&self.file), Arc::clone(&self.footer), false),
+        };
+        Ok(OpenedFile {
+            projection: projection(view, mapping, &self.scan, &footer)?,
+            lineage: physical_lineage(&footer.schema, &self.scan.file.path)?,
+            scan: Arc::clone(&self.scan),
+            file,
+            footer,
+            position_deleted: Arc::clone(&self.position_deleted),
+            unshredded,
+        })
+    }
+}
+
+/// Where the view's columns come from in a file with this footer.
+fn projection(
+    view: &View,
+    mapping: Option<&NameMapping>,
+    scan: &ScanFile,
+    footer: &SourceFooter,
+) -> Result<Projection, ParquetError> {
+    let spec = view.metadata.partition_specs.get(&scan.file.spec_id);
+    let context = ProjectionContext::new(&scan.file, spec.map(|spec| &**spec), mapping);
+    let fields = &view.schema.fields.fields;
+    Ok(project(fields, &footer.schema, &context)?)
 }
 
 /// How one leaf of the virtual file is got from this data file.
@@ -96,8 +129,9 @@ pub struct PartLeaf {
     pub plan: LeafPlan,
     /// For a stored leaf.
     pub stored: Option<StoredLeaf>,
-    /// Distinguishes chunks of this leaf in the cache from those of the same column in another shape.
-    pub cache_id: u64,
+    /// Tells what the plan makes, for this leaf of the virtual file, from all else: column, levels, conversion,
+    /// constants, first row id, sequence number; name, type, levels.
+    pub identity: String,
 }
 
 /// What the transcoder must know of a stored leaf.
@@ -206,6 +240,9 @@ impl Part {
                 "\n{path} {:?} {} {} {}",
                 file.content_offset, file.record_count, file.file_size, delete.sequence_number.0
             ));
+        }
+        if opened.unshredded {
+            cache_id.push_str("\nunshredded");
         }
         // It says which columns the keys of equality deletes are.
         if let Some(mapping) = view.metadata.properties.get(NAME_MAPPING_PROPERTY) {
@@ -321,12 +358,10 @@ fn part_leaf(footer: &SourceFooter, plan: LeafPlan, leaf: &TargetLeaf) -> Result
         }
         _ => None,
     };
-    let mut hasher = DefaultHasher::new();
-    format!("{plan:?} {leaf:?}").hash(&mut hasher);
     Ok(PartLeaf {
+        identity: Identity::of(&format!("{plan:?} {leaf:?}")),
         plan,
         stored,
-        cache_id: hasher.finish(),
     })
 }
 

@@ -33,7 +33,8 @@
 use super::DecodeError;
 use super::bits::{BitWriter, packed_len, unpack};
 use super::keep::KeepRuns;
-use super::thrift::{varint, varint_len, write_varint};
+use super::thrift::{varint_len, write_varint};
+use crate::packed::varint;
 
 const WHAT: &str = "run-length encoded values";
 

@@ -69,9 +69,19 @@ impl SourceFooter {
         if metadata.encrypted {
             return Err(DecodeError::unsupported("Parquet modular encryption"));
         }
+        let footer_start = len.saturating_sub(TRAILER + footer.len() as u64);
+        SourceFooter::checked(metadata, footer_start, len)
+    }
+
+    /// Checks what the footer of a file of `len` bytes says, whose chunks must all lie before `footer_start`.
+    pub fn checked(
+        metadata: FileMetaData,
+        footer_start: u64,
+        len: u64,
+    ) -> Result<SourceFooter, DecodeError> {
         let schema = file_schema(&metadata.schema)?;
         let footer = SourceFooter {
-            footer_start: len.saturating_sub(TRAILER + footer.len() as u64),
+            footer_start,
             metadata,
             schema,
             len,

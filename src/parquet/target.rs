@@ -59,9 +59,14 @@ pub struct TargetLeaf {
     pub max_rep: u16,
 }
 
-/// Files that store a column in ways that no single column has; text that can stand before "is not supported".
+/// Files that store a column in ways that no single column has.
 #[derive(Debug)]
-pub struct Unmergeable(pub String);
+pub struct Unmergeable {
+    /// Text that can stand before "is not supported".
+    pub feature: String,
+    /// Whether it is how variants are shredded, so that they can be one column when they no longer are.
+    pub shredded: bool,
+}
 
 /// A field's source in each of the data files that hold its parent.
 pub type FieldSources<'a> = Vec<(&'a FileSchema, &'a FieldSource)>;
@@ -244,9 +249,10 @@ impl Builder {
             }
             Type::Struct(ty) if ty.fields.is_empty() => {
                 let column = self.path.join(".");
-                return Err(Unmergeable(format!(
-                    "column {column}: a struct without fields"
-                )));
+                return Err(Unmergeable {
+                    feature: format!("column {column}: a struct without fields"),
+                    shredded: false,
+                });
             }
             Type::Struct(ty) => {
                 let children = ty.fields.iter().enumerate().map(|(i, child)| {

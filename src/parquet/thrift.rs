@@ -15,6 +15,7 @@
 //! ```
 
 use super::DecodeError;
+use crate::packed::varint;
 
 /// How many structs and containers may lie inside one another in a field that is skipped. Parquet's own structures
 /// go about eight deep.
@@ -376,24 +377,6 @@ impl<'a> Reader<'a> {
         self.bytes = rest;
         Ok(taken)
     }
-}
-
-/// An unsigned LEB128 number at the front of `bytes`, and how many bytes it takes; `None` where the bytes end within
-/// it or it does not fit 64 bits.
-pub fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
-    let mut value = 0u64;
-    for (at, byte) in bytes.iter().take(10).enumerate() {
-        let low = u64::from(byte & 0x7f);
-        // The tenth byte holds bit 63 alone.
-        if at == 9 && low > 1 {
-            return None;
-        }
-        value |= low << (7 * at);
-        if byte & 0x80 == 0 {
-            return Some((value, at + 1));
-        }
-    }
-    None
 }
 
 /// Appends an unsigned LEB128 number.

@@ -85,7 +85,7 @@ fn open(root: PathBuf, entry: &Json) -> Result<Table, String> {
         if new.is_dir() {
             options.map_paths.push(PathMapping {
                 old: old.trim_end_matches('/').to_owned(),
-                new,
+                new: new.into(),
             });
         }
     }

@@ -7,6 +7,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use parquet::column::page::PageReader;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::{ByteArray, DataType, FixedLenByteArray, Int96};
 use parquet::errors::ParquetError;
@@ -17,9 +18,12 @@ use crate::storage::chunk_reader::SourceReader;
 use crate::storage::{SourceFile, StorageError};
 
 use super::RowsError;
-use super::file_schema::{Annotation, FileSchema, NodeId};
+use super::file_schema::{Annotation, FileSchema, NodeId, Physical};
 
+mod deltas;
 mod schema;
+
+use deltas::DeltasAsPlain;
 
 #[cfg(test)]
 pub use schema::file_schema;
@@ -110,7 +114,14 @@ impl ParquetReader {
             .map_err(|_| corrupt("a row group has an impossible size"))?;
         let reader = guarded(&self.path, || {
             let pages = SerializedPageReader::new(self.source.clone(), chunk, rows, None)?;
-            Ok(get_column_reader(chunk.column_descr_ptr(), Box::new(pages)))
+            let pages: Box<dyn PageReader> = match leaf.physical {
+                Physical::Int32 => Box::new(DeltasAsPlain {
+                    pages,
+                    max_def: node.max_def,
+                }),
+                _ => Box::new(pages),
+            };
+            Ok(get_column_reader(chunk.column_descr_ptr(), pages))
         })?;
         let name = node.name.clone();
         Ok(LeafReader {

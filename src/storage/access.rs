@@ -14,8 +14,9 @@ use std::sync::Arc;
 use url::Url;
 
 use super::StorageError;
+use super::location::{self, Location};
 
-/// A file or directory of this machine, or of a store.
+/// A file or directory of this machine, or of a store. Shown without user, password and query.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Address {
     /// Absolute.
@@ -25,6 +26,34 @@ pub enum Address {
 }
 
 impl Address {
+    /// A location as metadata and catalogs record it: a local path in any of its spellings, or a URL.
+    pub fn recorded(text: &str) -> Result<Self, StorageError> {
+        let location = Location::parse(text);
+        if location.remote_scheme().is_some() {
+            return Url::parse(text)
+                .map(Self::Remote)
+                .map_err(|error| StorageError::BadLocation {
+                    text: text.to_owned(),
+                    reason: error.to_string(),
+                });
+        }
+        if !location.is_local_absolute() || text.contains('\0') {
+            return Err(StorageError::BadLocation {
+                text: text.to_owned(),
+                reason: "neither a URL nor an absolute path".to_owned(),
+            });
+        }
+        let literal = PathBuf::from(location.path());
+        // Java writes a `file:` URI for a path with spaces, PyIceberg the path as it is.
+        let decoded = text
+            .starts_with("file:")
+            .then(|| location::percent_decoded(location.path()))
+            .flatten()
+            .map(PathBuf::from)
+            .filter(|decoded| !literal.exists() && decoded.exists());
+        Ok(Self::Local(decoded.unwrap_or(literal)))
+    }
+
     /// The path, for what lies on this machine.
     pub fn local(&self) -> Option<&Path> {
         match self {
@@ -38,8 +67,36 @@ impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Local(path) => path.display().fmt(f),
-            Self::Remote(url) => url.fmt(f),
+            Self::Remote(url) => {
+                let mut url = url.clone();
+                // A bucket's container stands where a password might.
+                if url.password().is_some() || matches!(url.scheme(), "http" | "https" | "s3") {
+                    // Fails only for URLs that can have neither.
+                    let _ = url.set_username("");
+                    let _ = url.set_password(None);
+                }
+                url.set_query(None);
+                url.set_fragment(None);
+                url.fmt(f)
+            }
         }
+    }
+}
+
+impl std::str::FromStr for Address {
+    type Err = StorageError;
+
+    /// A URL of a store, or a path of this machine.
+    fn from_str(text: &str) -> Result<Self, StorageError> {
+        if !super::location::is_url(text) {
+            return Ok(Self::Local(PathBuf::from(text)));
+        }
+        // The text is not shown: it may hold a password.
+        let url = Url::parse(text).map_err(|error| StorageError::Property {
+            name: "URL".to_owned(),
+            reason: error.to_string(),
+        })?;
+        Ok(Self::Remote(url))
     }
 }
 

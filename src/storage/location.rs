@@ -85,6 +85,24 @@ impl Location {
         (at_boundary && !below.is_empty()).then_some(below)
     }
 
+    /// What of this path follows a directory, as the key that a store has for it: a web address is percent-decoded, all
+    /// others are keys as they stand.
+    pub(super) fn key<'p>(&self, relative: &'p str) -> std::borrow::Cow<'p, str> {
+        let is_web = matches!(self.remote_scheme(), Some("http" | "https"));
+        match percent_decoded(relative).filter(|_| is_web) {
+            Some(decoded) => decoded.into(),
+            None => relative.into(),
+        }
+    }
+
+    /// Whether the place that a text names is this one or lies in it.
+    pub(super) fn holds(&self, text: &str) -> bool {
+        let other = Self::parse(text);
+        self.relative(&other).is_some()
+            || (self.same_storage(&other)
+                && self.path.trim_end_matches('/') == other.path.trim_end_matches('/'))
+    }
+
     /// The path, for matching from its end.
     pub(super) fn path(&self) -> &str {
         &self.path
@@ -182,7 +200,7 @@ pub(super) fn tidy(path: &str) -> String {
 }
 
 /// `text` with each `%XX` decoded, where there is one and the outcome is a path of valid UTF-8.
-pub(super) fn percent_decoded(text: &str) -> Option<String> {
+pub(crate) fn percent_decoded(text: &str) -> Option<String> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&byte, tail)) = rest.split_first() {
@@ -208,6 +226,11 @@ fn hex_digit(byte: u8) -> Option<u8> {
     char::from(byte)
         .to_digit(16)
         .and_then(|digit| u8::try_from(digit).ok())
+}
+
+/// Whether a text is a URL of a store rather than a path of this machine.
+pub(super) fn is_url(text: &str) -> bool {
+    text.contains("://") && split_scheme(text).is_some_and(|(scheme, _)| scheme != "file")
 }
 
 /// The scheme in lower case, and what follows its colon. `ab:/x` has one (Hadoop writes `hdfs:/x`); `a:b` has none.

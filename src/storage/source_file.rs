@@ -1,20 +1,36 @@
 //! An open file of a table: exact, checked, counted reads.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::descriptors::{DescriptorId, Descriptors};
+use super::remote::{self, RemoteFile};
 use super::roots::Root;
 use super::{Spilled, StorageError, io_error, storage_error};
 use crate::counters::Counters;
 
+/// Bytes between two ranges of a store's file that are fetched rather than asked for separately: about what arrives in
+/// the time of one more request.
+const COALESCED_GAP: u64 = 64 << 10;
+
 /// What tells one file, in one state, from every other.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct FileIdentity(Identity);
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Identity {
+    Local(LocalIdentity),
+    Remote(Arc<remote::State>),
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct FileIdentity {
+struct LocalIdentity {
     device: u64,
     inode: u64,
     /// Bytes.
@@ -23,7 +39,17 @@ pub struct FileIdentity {
     modified: (i64, i64),
 }
 
-impl FileIdentity {
+/// Cache keys are made of it.
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local(local) => local.fmt(f),
+            Self::Remote(state) => state.fmt(f),
+        }
+    }
+}
+
+impl LocalIdentity {
     fn of(file: &File) -> io::Result<Self> {
         let status: fs::Metadata = file.metadata()?;
         Ok(Self {
@@ -57,12 +83,20 @@ pub struct SourceFile {
 enum Content {
     /// In the file itself.
     Stored {
+        identity: LocalIdentity,
         place: Place,
         descriptor: DescriptorId,
         descriptors: Arc<Descriptors>,
     },
+    /// In a file of a store.
+    Remote(Arc<RemoteFile>),
     /// Made from it, and kept.
     Made(Arc<Spilled>),
+    /// A file, and behind its last byte what was made from it.
+    Followed {
+        file: Arc<SourceFile>,
+        more: Arc<Spilled>,
+    },
 }
 
 impl SourceFile {
@@ -74,11 +108,12 @@ impl SourceFile {
         descriptors: &Arc<Descriptors>,
         counters: &Arc<Counters>,
     ) -> Result<Self, StorageError> {
-        let identity = FileIdentity::of(&file).map_err(|source| io_error(recorded, source))?;
+        let identity = LocalIdentity::of(&file).map_err(|source| io_error(recorded, source))?;
         Ok(Self {
             recorded: recorded.to_owned(),
-            identity,
+            identity: FileIdentity(Identity::Local(identity)),
             bytes: Content::Stored {
+                identity,
                 place,
                 descriptor: descriptors.add(file),
                 descriptors: Arc::clone(descriptors),
@@ -87,12 +122,35 @@ impl SourceFile {
         })
     }
 
+    /// A file of a store.
+    pub(super) fn remote(recorded: &str, file: RemoteFile, counters: &Arc<Counters>) -> Self {
+        Self {
+            recorded: recorded.to_owned(),
+            identity: FileIdentity(Identity::Remote(Arc::clone(file.state()))),
+            bytes: Content::Remote(Arc::new(file)),
+            counters: Arc::clone(counters),
+        }
+    }
+
     /// What was made from this file, under its name and identity.
     pub fn made_into(&self, bytes: Arc<Spilled>) -> Self {
         Self {
             recorded: self.recorded.clone(),
-            identity: self.identity,
+            identity: self.identity.clone(),
             bytes: Content::Made(bytes),
+            counters: Arc::clone(&self.counters),
+        }
+    }
+
+    /// This file with more bytes behind its last one, under its name and identity.
+    pub fn followed_by(self: &Arc<Self>, more: Arc<Spilled>) -> Self {
+        Self {
+            recorded: self.recorded.clone(),
+            identity: self.identity.clone(),
+            bytes: Content::Followed {
+                file: Arc::clone(self),
+                more,
+            },
             counters: Arc::clone(&self.counters),
         }
     }
@@ -119,8 +177,10 @@ impl SourceFile {
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> u64 {
         match &self.bytes {
-            Content::Stored { .. } => self.identity.size,
+            Content::Stored { identity, .. } => identity.size,
+            Content::Remote(file) => file.state().size,
             Content::Made(bytes) => bytes.len(),
+            Content::Followed { file, more } => file.len().saturating_add(more.len()),
         }
     }
 
@@ -133,14 +193,37 @@ impl SourceFile {
     pub fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<(), StorageError> {
         // A `usize` is no wider than 64 bits on any machine there is.
         self.check_range(offset, u64::try_from(buf.len()).unwrap_or(u64::MAX))?;
-        self.read(buf, offset)
+        self.read(buf, offset, None)
+    }
+
+    /// The same for a reader that goes through `bounds` in order: a file of a store is read ahead of it.
+    pub fn read_exact_within(
+        &self,
+        buf: &mut [u8],
+        offset: u64,
+        bounds: &Range<u64>,
+    ) -> Result<(), StorageError> {
+        self.check_range(offset, u64::try_from(buf.len()).unwrap_or(u64::MAX))?;
+        self.read(buf, offset, Some(bounds))
+    }
+
+    /// Begins to fetch ranges that will be read soon, all at once. Does nothing for files of this machine.
+    pub fn prefetch(&self, ranges: &[Range<u64>]) {
+        if let Content::Remote(file) = &self.bytes {
+            file.prefetch(ranges, COALESCED_GAP);
+        }
+    }
+
+    /// Whether its bytes come from a store.
+    pub fn is_remote(&self) -> bool {
+        matches!(self.bytes, Content::Remote(_))
     }
 
     /// `len` bytes from `offset`; checked against the file's size before any memory is taken.
     pub fn read_range(&self, offset: u64, len: u64) -> Result<Bytes, StorageError> {
         self.check_range(offset, len)?;
         let mut buffer = zeroed(&self.recorded, len)?;
-        self.read(&mut buffer, offset)?;
+        self.read(&mut buffer, offset, None)?;
         Ok(Bytes::from(buffer))
     }
 
@@ -157,27 +240,51 @@ impl SourceFile {
         })
     }
 
-    fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), StorageError> {
+    fn read(
+        &self,
+        buffer: &mut [u8],
+        offset: u64,
+        bounds: Option<&Range<u64>>,
+    ) -> Result<(), StorageError> {
         match &self.bytes {
             Content::Stored {
+                identity,
                 place,
                 descriptor,
                 descriptors,
             } => {
-                let file = self.file(place, *descriptor, descriptors)?;
+                let file = self.file(identity, place, *descriptor, descriptors)?;
                 read_counted(&file, buffer, offset, &self.recorded, &self.counters)?;
                 // Rewritten in place, it would give old and new rows.
-                self.check_identity(&file)
+                self.check_identity(identity, &file)
+            }
+            Content::Remote(file) => {
+                file.read(buffer, offset, bounds, &self.recorded)?;
+                self.counters.source_reads.add(1);
+                let len = u64::try_from(buffer.len()).unwrap_or(u64::MAX);
+                self.counters.source_bytes.add(len);
+                Ok(())
             }
             Content::Made(bytes) => bytes
                 .read_exact_at(buffer, offset)
                 .map_err(|source| io_error(&self.recorded, source)),
+            Content::Followed { file, more } => {
+                let left = file.len().saturating_sub(offset);
+                let here = usize::try_from(left).unwrap_or(usize::MAX);
+                let (own, behind) = buffer.split_at_mut(here.min(buffer.len()));
+                if !own.is_empty() {
+                    file.read(own, offset, bounds)?;
+                }
+                more.read_exact_at(behind, offset.saturating_sub(file.len()))
+                    .map_err(|source| io_error(&self.recorded, source))
+            }
         }
     }
 
     /// The open file; opened again, and found to be the same, where its descriptor was given up.
     fn file(
         &self,
+        identity: &LocalIdentity,
         place: &Place,
         descriptor: DescriptorId,
         descriptors: &Descriptors,
@@ -187,14 +294,14 @@ impl SourceFile {
         }
         let opened = place.root.open_file(&place.relative);
         let file = Arc::new(opened.map_err(|error| storage_error(&self.recorded, error))?);
-        self.check_identity(&file)?;
+        self.check_identity(identity, &file)?;
         descriptors.put(descriptor, Arc::clone(&file));
         Ok(file)
     }
 
-    fn check_identity(&self, file: &File) -> Result<(), StorageError> {
-        let identity = FileIdentity::of(file).map_err(|source| io_error(&self.recorded, source))?;
-        if identity == self.identity {
+    fn check_identity(&self, identity: &LocalIdentity, file: &File) -> Result<(), StorageError> {
+        let now = LocalIdentity::of(file).map_err(|source| io_error(&self.recorded, source))?;
+        if now == *identity {
             return Ok(());
         }
         Err(StorageError::Changed {

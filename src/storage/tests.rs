@@ -54,11 +54,11 @@ impl Machine {
 fn options(maps: &[(&str, &Path)], allowed: &[&Path]) -> StorageOptions {
     let mapping = |(old, new): &(&str, &Path)| PathMapping {
         old: (*old).to_owned(),
-        new: new.to_path_buf(),
+        new: (*new).into(),
     };
     StorageOptions {
         map_paths: maps.iter().map(mapping).collect(),
-        allow_paths: allowed.iter().map(|path| path.to_path_buf()).collect(),
+        allow_paths: allowed.iter().map(|path| (*path).into()).collect(),
         ..StorageOptions::default()
     }
 }
@@ -99,8 +99,9 @@ fn only_regular_files_are_opened_and_none_makes_the_opening_wait() {
             "{other}: {opened:?}"
         );
     }
-    let counters = Counters::default();
-    let named = super::read_named_file(&fifo.into(), &Default::default(), 100, &counters);
+    let options = StorageOptions::new(Arc::new(Counters::default()));
+
+    let named = super::read_named_file(&options, &fifo.into(), &Arc::default(), 100);
     assert!(matches!(named, Err(StorageError::NotRegular { .. })));
 }
 
@@ -178,7 +179,7 @@ fn a_file_that_changed_or_went_is_noticed() {
     let machine = Machine::new();
     machine.file("table/data/f").file("table/data/g");
     let storage = machine.storage("/t");
-    let identity = *storage.open("/t/data/f").unwrap().identity();
+    let identity = storage.open("/t/data/f").unwrap().identity().clone();
     assert!(storage.open_same("/t/data/f", &identity).is_ok());
     assert!(matches!(
         storage.open_same("/t/data/g", &identity),

@@ -34,10 +34,8 @@ impl Contents {
             return Ok(None);
         }
         let contents = parquet.group_contents()?;
-        if contents.len() != groups {
-            return Err(TextError::Changed);
-        }
-        Ok(Some(Contents {
+        // Rather keep nothing than take one row group for another.
+        Ok((contents.len() == groups).then(|| Contents {
             groups: contents,
             form: format!("{format:?} {:?}", engine.options.csv_null),
         }))

@@ -2,8 +2,8 @@
 
 use super::digits::{push_clock, push_padded};
 pub(super) use super::digits::{push_date, push_decimal, push_integer};
-use super::variant::VariantError;
 use super::wkt::WkbError;
+use crate::iceberg::variant::VariantError;
 
 /// Why bytes are not the value that their column's type says.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]

@@ -25,42 +25,12 @@ use parquet::schema::types::Type;
 use super::columns::{Column, Shape, element_node, leaf};
 use super::json::{self, entries, push_string, separate};
 use super::values::{BadValue, push_integer};
+use crate::iceberg::variant::{Names, Object, VariantError};
 
 mod binary;
 
 #[cfg(test)]
 mod tests;
-
-use binary::{Names, Object};
-
-/// Why bytes are no variant.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum VariantError {
-    #[error("a variant that ends too early")]
-    Short,
-    #[error("a variant of version {0}, expected 1")]
-    Version(u8),
-    #[error("a variant of the unknown primitive type {0}")]
-    Type(u8),
-    #[error("a variant with a decimal of scale {0}, expected at most 38")]
-    Scale(u8),
-    #[error("a variant with text that is not UTF-8")]
-    Utf8,
-    #[error("a variant with a field of the name {0}, which its metadata lacks")]
-    Name(usize),
-    #[error("a variant with an offset that points outside of it")]
-    Offset,
-    #[error("a variant with fields that lie over each other")]
-    Overlap,
-    #[error("a variant with two fields {0:?} in one object")]
-    Twice(String),
-    #[error("a variant with objects and arrays nested deeper than {max}", max = binary::MAX_DEPTH)]
-    Deep,
-    #[error("a variant whose text is longer than {max} bytes", max = binary::MAX_TEXT)]
-    Long,
-    #[error("a shredded variant with two values in one place")]
-    Conflict,
-}
 
 /// What a variant's columns are.
 #[derive(Debug)]
@@ -343,7 +313,7 @@ fn push_object<'a>(
         let other = others.next_if(|(name, _)| next.is_none_or(|next| *name < next));
         if let (Some((name, value)), Some(rest)) = (other, &mut rest) {
             lead(out, name, &mut count);
-            rest.push_field(out, names, value, 0)?;
+            binary::push_field(out, names, rest, value, 0)?;
         } else if let Some((name, wrapper)) = shredded.next() {
             if !matches!(wrapper.at(row), (None, None)) {
                 lead(out, name, &mut count);

@@ -70,8 +70,11 @@ pub(super) fn metadata_text(source: &Source, pointer: &TablePointer) -> Result<B
     let path = &pointer.metadata;
     let bytes = match &pointer.content {
         Some(content) => content.clone(),
-        None => storage::read_named_file(path, &pointer.access, MAX_METADATA, &source.counters)
-            .map_err(|e| TreeError::from_source(&e, e.is_unsupported()))?,
+        None => {
+            let options = &source.options.storage;
+            storage::read_named_file(options, path, &pointer.access, MAX_METADATA)
+                .map_err(|e| TreeError::from_source(&e, e.is_unsupported()))?
+        }
     };
     if !bytes.starts_with(&[0x1f, 0x8b]) {
         return Ok(bytes);
@@ -140,9 +143,17 @@ pub(super) fn storage(
         .iter()
         .filter_map(|name| metadata.properties.get(*name).cloned())
         .collect();
+    let recorded;
+    let root = if source.catalog.tables_lie_where_recorded() {
+        recorded = Address::recorded(&metadata.location)
+            .map_err(|e| TreeError::from_source(&e, e.is_unsupported()))?;
+        &recorded
+    } else {
+        &pointer.root
+    };
     Storage::new(
         &source.options.storage,
-        &pointer.root,
+        root,
         &pointer.access,
         &metadata.location,
         &extra,

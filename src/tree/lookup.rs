@@ -31,7 +31,7 @@ impl Tree {
     }
 
     fn find_in_namespace(&self, namespace: &Arc<[String]>, name: &str) -> Result<Option<Node>> {
-        let (listing, _) = self.listing(namespace)?;
+        let (listing, _) = self.kept_listing(namespace)?;
         if let Some(name) = find_name(name, &listing.tables)? {
             let ident = TableIdent {
                 namespace: namespace.to_vec(),

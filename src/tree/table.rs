@@ -11,6 +11,7 @@ use crate::iceberg::metadata::{
     NAME_MAPPING_PROPERTY, RefKind, Snapshot, SnapshotId, TableMetadata,
 };
 use crate::iceberg::schema::{Schema, SchemaId};
+use crate::scan;
 use crate::storage::{Address, Storage};
 
 use super::faults::{ErrorKind, TreeError};
@@ -235,6 +236,36 @@ impl Table {
             took = ?started.elapsed(),
             "table metadata read"
         );
-        Ok(Some(Arc::new(state)))
+        let state = Arc::new(state);
+        if known.is_some_and(|known| has_expired(known, &state)) {
+            prune(source, Arc::clone(&state));
+        }
+        Ok(Some(state))
+    }
+}
+
+/// Whether a snapshot has gone from a table.
+fn has_expired(before: &TableState, now: &TableState) -> bool {
+    let mut snapshots = before.metadata.snapshots.keys();
+    before.incarnation == now.incarnation
+        && snapshots.any(|id| !now.metadata.snapshots.contains_key(id))
+}
+
+/// Lets what no snapshot leads to any more go first from the caches. Reads manifests, so it happens aside.
+fn prune(source: &Source, state: Arc<TableState>) {
+    let cache = Arc::clone(&source.cache);
+    let prune = move || {
+        match scan::live_tags(&state.metadata, &state.storage, &cache) {
+            Ok(Some(live)) => cache.prune(&Arc::new(live)),
+            Ok(None) => {}
+            // Nothing is known to be dead.
+            Err(error) => tracing::debug!(%error, "the caches are not pruned"),
+        }
+    };
+    let started = std::thread::Builder::new()
+        .name("prune".to_owned())
+        .spawn(prune);
+    if let Err(error) = started {
+        tracing::debug!(%error, "the caches are not pruned");
     }
 }

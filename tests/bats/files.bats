@@ -70,3 +70,18 @@ load mounts
     [ "$(sql "select _pos from '$MNT/current/position_deletes.parquet' where id = 22")" = 22 ]
     [ "$(sql "select count(distinct _file) from '$MNT/current/position_deletes.parquet'")" -ge 2 ]
 }
+
+@test "the files of .bergfs have the time of the mount, and tar takes a whole mount" {
+    local before file seconds
+    before=$(date +%s)
+    "$BERGFS" mount "$FIXTURES/java/deletion_vectors" "$MNT"
+    for file in "$MNT/.bergfs" "$MNT"/.bergfs/*; do
+        seconds=$(stat -c %Y "$file")
+        [ "$seconds" -ge "$((before - 2))" ]
+        [ "$seconds" -le "$(($(date +%s) + 2))" ]
+    done
+    tar -C "$MNT" -cf "$BATS_TEST_TMPDIR/all.tar" . 2> "$BATS_TEST_TMPDIR/said"
+    [ ! -s "$BATS_TEST_TMPDIR/said" ]
+    tar -tf "$BATS_TEST_TMPDIR/all.tar" | grep -q '^./\.bergfs/stats$'
+    tar -tf "$BATS_TEST_TMPDIR/all.tar" | grep -q '/deletion_vectors\.parquet$'
+}

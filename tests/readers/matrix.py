@@ -67,7 +67,7 @@ READERS = {
 # `clean` for the views without deletes, which have the bytes as their writer encoded them, or `any`.
 NO_NANOS = "Spark takes no nanosecond timestamps"
 NO_LOGICAL = "it takes logical types newer than UUID for damage (so too in the table's own files)"
-VARIANTS = ("variants", "variants_shredded")
+VARIANTS = ("variants", "variants_shredded", "variants_mixed")
 CANNOT = {
     ("fastparquet", "codecs", "any"): "it takes Hadoop's framing of LZ4 for a raw block",
     ("fastparquet", "odd_names", "any"): "it takes a dot in a column's name for a path",
@@ -91,6 +91,12 @@ CANNOT = {
     ("chdb", "variants_shredded", "any"): "strings and binary are one type, which a variant keeps apart",
     ("daft", "variants", "any"): "it cannot hand its variants to Arrow (so too those of the table's own files)",
     ("daft", "variants_shredded", "any"): "it knows no shredded variants (so too those of the table's own files)",
+    **{
+        (reader, "variants_mixed", "parts"): "a variant is a struct to it, and each of the parts has another"
+        for reader in ("pyarrow table", "pyarrow mmap", "pyarrow dataset", "datafusion", "chdb")
+    },
+    ("daft", "variants_mixed", "any"): "it cannot hand its variants to Arrow (so too those of the table's own files)",
+    ("hyparquet", "variants_mixed", "any"): "it turns a variant's decimals, dates and times into numbers and instants",
     ("hyparquet", "variants", "any"): "it turns a variant's decimals, dates and times into numbers and instants",
     ("hyparquet", "variants_shredded", "any"): "it gives null for a shredded field that an object does not have",
     **{

@@ -2,7 +2,7 @@
 
 import sys
 
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 from pyspark.sql.types import VariantVal
 
 import variants
@@ -42,6 +42,8 @@ def read(paths):
 def from_variant(cell):
     if isinstance(cell, VariantVal):
         return {"variant": variants.decoded(bytes(cell.value), variants.names(bytes(cell.metadata)))}
+    if isinstance(cell, Row):
+        return {name: from_variant(inner) for name, inner in cell.asDict().items()}
     return plain(cell)
 
 

@@ -244,17 +244,99 @@ fn rule_50_avro_files_without_ids_are_read_by_name() {
 }
 
 #[test]
+fn rule_50_an_avro_enum_is_the_string_of_its_symbol() {
+    let fields = json!([
+        {"name": "e", "field-id": 1, "type": ["null", {"type": "enum", "name": "e", "symbols": ["A", "BE"]}]},
+        {"name": "l", "field-id": 2, "type": {"type": "array", "items": "e", "element-id": 3}},
+    ]);
+    let rows = [
+        Avro::Record(vec![
+            some(Avro::Number(1)),
+            Avro::Array(vec![Avro::Number(0), Avro::Number(1)]),
+        ]),
+        Avro::Record(vec![Avro::optional(None), Avro::Array(vec![])]),
+    ];
+    let mut t = TableBuilder::new(2, "1 e: string, 2 l: list<3 string>");
+    let a = t.adopt("a.avro", &avro_file(fields.clone(), Codec::Null, &rows), 2);
+    t.commit(Commit::of([a]));
+    shows(&mut t, json!([["BE", ["A", "BE"]], [null, []]]));
+
+    let none = Avro::Record(vec![some(Avro::Number(2)), Avro::Array(vec![])]);
+    let mut t = TableBuilder::new(2, "1 e: string, 2 l: list<3 string>");
+    let a = t.adopt("a.avro", &avro_file(fields, Codec::Null, &[none]), 1);
+    t.commit(Commit::of([a]));
+    refuses(&mut t, EIO, &["a.avro", "an enum has no symbol 2"]);
+}
+
+#[test]
+fn rules_48_and_49_variants_and_geometries_in_avro_files() {
+    let variant = |name: &str| {
+        json!({"type": "record", "name": name, "logicalType": "variant", "fields": [
+            {"name": "metadata", "type": "bytes"}, {"name": "value", "type": "bytes"}]})
+    };
+    let fields = json!([
+        {"name": "v", "field-id": 1, "type": ["null", variant("r1")]},
+        {"name": "g", "field-id": 2, "type": ["null", "bytes"]},
+        {"name": "vs", "field-id": 3, "type": {"type": "array", "items": variant("r4"), "element-id": 4}},
+    ]);
+    let value = |n: u8| Avro::Record(vec![Avro::Bytes(vec![1, 0, 0]), Avro::Bytes(vec![0x0c, n])]);
+    let point = "0101000000000000000000f03f0000000000000040";
+    let bytes = crate::builder::rows::unhex(point);
+    let rows = [
+        Avro::Record(vec![
+            some(value(1)),
+            some(Avro::Bytes(bytes)),
+            Avro::Array(vec![value(2), value(3)]),
+        ]),
+        Avro::Record(vec![
+            Avro::optional(None),
+            Avro::optional(None),
+            Avro::Array(vec![]),
+        ]),
+        Avro::Record(vec![
+            some(value(4)),
+            Avro::optional(None),
+            Avro::Array(vec![value(5)]),
+        ]),
+    ];
+    let file = avro_file(fields, Codec::Deflate, &rows);
+    let mut t = TableBuilder::new(3, "1 v: variant, 2 g: geometry, 3 vs: list<4 variant>");
+    let a = t.adopt("a.avro", &file, 3);
+    t.commit(Commit::of([a.clone()]));
+    let read = |n: u8| json!({"metadata": "010000", "value": format!("0c{n:02x}")});
+    let expected = json!([
+        [read(1), point, [read(2), read(3)], 0, 1],
+        [null, null, [], 1, 1],
+        [read(4), null, [read(5)], 2, 1]
+    ]);
+    shows(&mut t, expected.clone());
+    for opened in Opened::every_way(&t.root()) {
+        let text = opened.read("current/t.jsonl").unwrap();
+        let first = String::from_utf8(text).unwrap();
+        let first = first.lines().next().unwrap();
+        assert!(
+            first.starts_with(r#"{"v":1,"g":"POINT (1 2)","vs":[2,3],"#),
+            "{first}"
+        );
+    }
+    let gone = t.vector(&a, &[0]);
+    t.commit(Commit::of([gone]));
+    shows(&mut t, json!([expected[1], expected[2]]));
+}
+
+#[test]
 fn rule_50_what_avro_has_and_iceberg_has_not_is_refused_by_name() {
+    let one = || Avro::Number(1);
     let types = [
         (
             json!(["int", "string"]),
-            Avro::Branch(0, Box::new(Avro::Number(1))),
+            Avro::Branch(0, Box::new(one())),
             "union",
         ),
         (
-            json!({"type": "enum", "name": "e", "symbols": ["A"]}),
-            Avro::Number(0),
-            "enum",
+            json!(["null", "int", "long"]),
+            Avro::Branch(1, Box::new(one())),
+            "union",
         ),
     ];
     for (ty, value, word) in types {
@@ -296,6 +378,45 @@ const ORC_FILES: [(&str, &[u8], usize); 5] = [
     ("zstd.orc", include_bytes!("../fixtures/orc/zstd.orc"), 40),
     ("lz4.orc", include_bytes!("../fixtures/orc/lz4.orc"), 40),
 ];
+
+/// An uncompressed file with one piece of it, which it has once, changed.
+fn changed_orc(from: &[u8], to: &[u8]) -> Vec<u8> {
+    let mut bytes = ORC_FILES[0].1.to_vec();
+    let places: Vec<usize> = (0..bytes.len())
+        .filter(|at| bytes[*at..].starts_with(from))
+        .collect();
+    let [at] = places[..] else {
+        panic!("{from:?} stands at {places:?}");
+    };
+    bytes[at..at + to.len()].copy_from_slice(to);
+    bytes
+}
+
+#[test]
+fn rule_50_what_orc_has_and_bergfs_or_iceberg_has_not_is_refused_by_name() {
+    // The codec's number stands in the postscript, before the size of a block.
+    let codec = |number| changed_orc(&[0x10, 0, 0x18, 0x80, 0x80], &[0x10, number, 0x18]);
+    let cases = [
+        (codec(3), "the codec LZO", 300),
+        (codec(9), "the ORC codec 9", 300),
+        (
+            changed_orc(b"GMT", b"CET"),
+            "a timestamp written in the time zone \"CET\"",
+            300,
+        ),
+        (
+            include_bytes!("../fixtures/orc/union.orc").to_vec(),
+            "a uniontype (field \"a\")",
+            2,
+        ),
+    ];
+    for (bytes, reason, rows) in cases {
+        let mut t = TableBuilder::new(2, ORC);
+        let a = t.adopt("a.orc", &bytes, rows);
+        t.commit(Commit::of([a]));
+        refuses(&mut t, ENOTSUP, &["a.orc", reason]);
+    }
+}
 
 #[test]
 fn rule_50_orc_files_of_every_codec_and_version() {

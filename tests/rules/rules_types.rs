@@ -287,3 +287,22 @@ fn rule_50_an_unreadable_file_spoils_only_what_depends_on_it() {
     view_refuses(&t, "current", ENOTSUP, &[]);
     view_shows(&t, "snapshots/1001", json!([[1]]));
 }
+
+#[test]
+fn a_struct_without_fields_is_refused_by_name() {
+    // Parquet has no group without children, so no file can have such a column.
+    let mut t = TableBuilder::new(2, "1 a: long, 2 s: struct<3 b: long>");
+    let a = t.write(Data::rows(json!([[1]])).schema("1 a: long"));
+    t.commit(Commit::of([a]));
+    t.save_with(|metadata| {
+        for schema in metadata["schemas"].as_array_mut().unwrap() {
+            schema["fields"][1]["type"]["fields"] = json!([]);
+        }
+    });
+    view_refuses(
+        &t,
+        "current",
+        libc::ENOTSUP,
+        &["column s: a struct without fields"],
+    );
+}

@@ -1,7 +1,7 @@
 //! Rules 48 and 49: variants, geometries and geographies.
 
 use bytes::Bytes;
-use libc::ENOTSUP;
+use libc::{EIO, ENOTSUP};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::printer::print_schema;
 use serde_json::json;
@@ -59,7 +59,7 @@ fn plain_variants() -> Vec<u8> {
     parquet_file(columns, &[group], |w| w)
 }
 
-/// Variants shredded as objects with one field of int32, `a` say: {a: 5}, {a: "x"} and 7.
+/// Variants shredded as objects with one field of int32, `a` say: {a: 5}, {a: "x"} and 7, behind a row group of none.
 fn shredded_variants(field: &str) -> Vec<u8> {
     // Version 1, one name, which begins at 0 and ends at 1.
     let metadata = [&[1, 1, 0, 1], field.as_bytes()].concat();
@@ -78,7 +78,14 @@ fn shredded_variants(field: &str) -> Vec<u8> {
         Chunk::flat(Values::Bytes(vec![b"\x05x".to_vec()]), &[2, 3, 1]),
         Chunk::flat(Values::Int32s(vec![5]), &[3, 2, 1]),
     ];
-    parquet_file(&columns, &[group], |w| w)
+    let none = |values| Chunk::flat(values, &[]);
+    let empty = vec![
+        none(Values::Bytes(vec![])),
+        none(Values::Bytes(vec![])),
+        none(Values::Bytes(vec![])),
+        none(Values::Int32s(vec![])),
+    ];
+    parquet_file(&columns, &[empty, group], |w| w)
 }
 
 #[test]
@@ -138,21 +145,160 @@ fn rule_48_a_shredded_variant_is_kept_and_merges_with_a_plain_one() {
     );
 }
 
+/// A row's variant as a merged file has it: plain.
+fn plain(metadata: &str, value: &str) -> serde_json::Value {
+    json!({"metadata": metadata, "value": value})
+}
+
 #[test]
-fn rule_48_variants_of_different_fields_cannot_be_one_column() {
+fn rule_48_variants_shredded_in_different_ways_are_one_plain_column() {
     let mut t = TableBuilder::new(3, "1 v: variant");
     let a = t.adopt("a.parquet", &shredded_variants("a"), 3);
+    let b = t.adopt("b.parquet", &shredded_variants("b"), 3);
+    let c = t.adopt("c.parquet", &plain_variants(), 3);
+    t.commit(Commit::of([a.clone(), b.clone(), c]));
+    let [gone, late] = [t.vector(&a, &[0]), t.vector(&b, &[1])];
+    t.commit(Commit::of([gone, late]));
+    t.save();
+    // {a: "x"}: an object of one field, of the name 0, whose value takes bytes 0 to 2. {b: 5}: an int32 of 5 bytes.
+    let before = json!([
+        [plain("0101000161", "02010000051405000000"), 0, 1],
+        [plain("0101000161", "02010000020578"), 1, 1],
+        [plain("0101000161", "0c07"), 2, 1],
+        [plain("0101000162", "02010000051405000000"), 3, 1],
+        [plain("0101000162", "02010000020578"), 4, 1],
+        [plain("0101000162", "0c07"), 5, 1],
+        [plain("010000", "0c01"), 6, 1],
+        [null, 7, 1],
+        [plain("010000", "0c02"), 8, 1]
+    ]);
+    for opened in Opened::every_way(&t.root()) {
+        let rows = |view: &str| opened.rows(&format!("{view}/t.parquet")).unwrap();
+        assert_eq!(rows("snapshots/1001"), before, "{opened}");
+        let mut left = before.as_array().unwrap().clone();
+        left.remove(4);
+        left.remove(0);
+        assert_eq!(rows("current"), json!(left), "{opened}");
+    }
+    // A part of its own stays shredded.
+    let part = Opened::tree(&t.root()).rows("snapshots/1001/parts/a.parquet");
+    let first = &part.unwrap()[0][0];
+    assert_eq!(first["typed_value"]["a"]["typed_value"], json!(5));
+}
+
+/// Strings in a struct in a list and in a map, shredded as the variant's type `ty`; the other columns are plain.
+///
+/// Rows: li = [{v: 1}, null, {v: null}], mp = {k: 2}; both empty; both null.
+fn nested_variants(ty: &str, values: Values, metadata: &str) -> Vec<u8> {
+    let variant = format!(
+        "{{ required binary metadata; optional binary value; optional {ty} typed_value; }}"
+    );
+    let columns = format!(
+        "optional group li (LIST) = 1 {{ repeated group list {{
+            optional group element = 2 {{ optional int32 n = 3; optional group v = 4 {variant} }}
+        }} }}
+        optional group mp (MAP) = 5 {{ repeated group key_value {{
+            required binary key = 6; optional group value = 7 {variant}
+        }} }}
+        optional int32 other = 8;"
+    );
+    let names = || Values::Bytes(vec![metadata.as_bytes().to_vec()]);
+    let none = || Values::Bytes(vec![]);
+    let (def, rep) = ([4i16, 2, 3, 1, 0], [0i16, 1, 1, 0, 0]);
+    let typed = [5i16, 2, 3, 1, 0];
+    let group = vec![
+        Chunk::nested(Values::Int32s(vec![1, 3]), &[4, 2, 4, 1, 0], &rep),
+        Chunk::nested(names(), &def, &rep),
+        Chunk::nested(none(), &def, &rep),
+        Chunk::nested(values.clone(), &typed, &rep),
+        Chunk::nested(Values::Bytes(vec![b"k".to_vec()]), &[2, 1, 0], &[0, 0, 0]),
+        Chunk::nested(names(), &[3, 1, 0], &[0, 0, 0]),
+        Chunk::nested(none(), &[3, 1, 0], &[0, 0, 0]),
+        Chunk::nested(values, &[4, 1, 0], &[0, 0, 0]),
+        Chunk::flat(Values::Int32s(vec![10, 12]), &[1, 0, 1]),
+    ];
+    parquet_file(&columns, &[group.clone(), group], |w| w)
+}
+
+#[test]
+fn rule_48_shredded_variants_in_lists_and_maps_become_plain_beside_columns_left_alone() {
+    let schema = "1 li: list<2 struct<3 n: int, 4 v: variant>>, 5 mp: map<6 string, 7 variant>, 8 other: int";
+    let mut t = TableBuilder::new(3, schema);
+    let longs = nested_variants("int64", Values::Int64s(vec![-1]), "\u{1}\0\0");
+    let ints = nested_variants("int32", Values::Int32s(vec![3]), "\u{1}\0\0");
+    let a = t.adopt("a.parquet", &longs, 6);
+    let b = t.adopt("b.parquet", &ints, 6);
+    t.commit(Commit::of([a.clone(), b]));
+    let gone = t.vector(&a, &[1, 3, 5]);
+    t.commit(Commit::of([gone]));
+    t.save();
+    let full = |value: &str| {
+        let variant = plain("010000", value);
+        let list = json!([{"n": 1, "v": variant}, null, {"n": 3, "v": null}]);
+        json!([list, [["k", variant]], 10])
+    };
+    let (empty, null) = (json!([[], [], null]), json!([null, null, 12]));
+    let (long, int) = (full("18ffffffffffffffff"), full("1403000000"));
+    let rows = [
+        (&long, 0),
+        (&null, 2),
+        (&empty, 4),
+        (&int, 6),
+        (&empty, 7),
+        (&null, 8),
+        (&int, 9),
+        (&empty, 10),
+        (&null, 11),
+    ];
+    let rows = rows.map(|(row, id)| {
+        let mut row = row.as_array().unwrap().clone();
+        row.extend([json!(id), json!(1)]);
+        json!(row)
+    });
+    for opened in Opened::every_way(&t.root()) {
+        let read = opened.rows("current/t.parquet").unwrap();
+        assert_eq!(read, json!(rows), "{opened}");
+    }
+}
+
+#[test]
+fn rule_48_a_value_that_contradicts_its_shredding_is_an_error() {
+    // `a` is shredded and among the others too.
+    let columns = "optional group v = 1 { required binary metadata; optional binary value;
+        optional group typed_value { required group a { optional binary value; optional int32 typed_value; } } }";
+    let group = vec![
+        Chunk::flat(Values::Bytes(vec![b"\x01\x01\x00\x01a".to_vec()]), &[1]),
+        Chunk::flat(Values::Bytes(vec![vec![2, 1, 0, 0, 1, 0]]), &[2]),
+        Chunk::flat(Values::Bytes(vec![]), &[2]),
+        Chunk::flat(Values::Int32s(vec![5]), &[3]),
+    ];
+    let mut t = TableBuilder::new(3, "1 v: variant");
+    let a = t.adopt("a.parquet", &parquet_file(columns, &[group], |w| w), 1);
+    let b = t.adopt("b.parquet", &shredded_variants("b"), 3);
+    t.commit(Commit::of([a, b]));
+    refuses(
+        &mut t,
+        EIO,
+        &["a.parquet", "two fields \"a\" in one object"],
+    );
+}
+
+#[test]
+fn rule_48_a_variant_shredded_as_a_type_that_variants_lack_is_refused_by_name() {
+    let columns = "optional group v = 1 { required binary metadata; optional binary value;
+        optional int32 typed_value (INTEGER(16, false)); }";
+    let group = vec![
+        Chunk::flat(Values::Bytes(vec![vec![1, 0, 0]]), &[1]),
+        Chunk::flat(Values::Bytes(vec![]), &[1]),
+        Chunk::flat(Values::Int32s(vec![5]), &[2]),
+    ];
+    let mut t = TableBuilder::new(3, "1 v: variant");
+    let a = t.adopt("a.parquet", &parquet_file(columns, &[group], |w| w), 1);
     let b = t.adopt("b.parquet", &shredded_variants("b"), 3);
     t.commit(Commit::of([a, b]));
     refuses(
         &mut t,
         ENOTSUP,
-        &["merging variants with different fields", "v.typed_value"],
+        &["a.parquet", "a variant shredded as UInt16"],
     );
-    for part in ["a.parquet", "b.parquet"] {
-        let rows = Opened::tree(&t.root())
-            .rows(&format!("current/parts/{part}"))
-            .unwrap();
-        assert_eq!(rows.as_array().unwrap().len(), 3);
-    }
 }

@@ -35,8 +35,10 @@ const NEW: &str = "new";
 /// Why a directory cannot hold a cache.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {
-    #[error("{path}: {source}")]
-    Io { path: PathBuf, source: io::Error },
+    #[error("{path}: {cause}")]
+    Io { path: PathBuf, cause: io::Error },
+    #[error("{path}: no mount has kept anything here")]
+    Missing { path: PathBuf },
     #[error("{path}: not a directory of its own (a symbolic link, or a file)")]
     NotADirectory { path: PathBuf },
     #[error("{path}: belongs to user {owner}, not to this one ({user})")]
@@ -138,7 +140,7 @@ impl Directory {
     pub(super) fn open(parent: &Path, make: bool) -> Result<Directory, DirectoryError> {
         let failed = |path: &Path, error: Errno| DirectoryError::Io {
             path: path.to_owned(),
-            source: error.into(),
+            cause: error.into(),
         };
         if make {
             match rustix::fs::mkdir(parent, Mode::RWXU) {
@@ -157,6 +159,7 @@ impl Directory {
         let fd = match rustix::fs::open(&path, flags, Mode::empty()) {
             Ok(fd) => fd,
             Err(Errno::NOTDIR | Errno::LOOP) => return Err(DirectoryError::NotADirectory { path }),
+            Err(Errno::NOENT) => return Err(DirectoryError::Missing { path }),
             Err(error) => return Err(failed(&path, error)),
         };
         let status = rustix::fs::fstat(&fd).map_err(|error| failed(&path, error))?;

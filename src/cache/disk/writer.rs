@@ -53,13 +53,15 @@ pub(super) enum Job {
     },
     /// The live tags of one table.
     Prune(Arc<HashSet<Tag>>),
+    /// What was counted is to be written now.
+    Totals,
 }
 
 impl Job {
     fn memory(&self) -> u64 {
         match self {
             Job::Write { payload, .. } => payload.memory(),
-            Job::Prune(_) => 0,
+            Job::Prune(_) | Job::Totals => 0,
         }
     }
 }
@@ -144,6 +146,7 @@ impl Writer {
     }
 
     pub(super) fn settle(&self, limit: Duration) {
+        self.push(Job::Totals);
         let until = Instant::now() + limit;
         let mut queue = self.0.lock();
         while queue.busy || !queue.jobs.is_empty() {
@@ -245,6 +248,7 @@ impl Keeper {
                 payload,
             } => self.write(&name, &text, payload),
             Job::Prune(live) => self.prune(&live),
+            Job::Totals => self.tell_totals(),
         }
     }
 

@@ -32,10 +32,10 @@ pub(super) struct Place {
 
 /// A table or namespace directly below a namespace.
 #[derive(Debug)]
-pub(super) struct Child {
+pub(super) struct Child<D = PathBuf> {
     /// As listed.
     pub(super) name: String,
-    pub(super) directory: PathBuf,
+    pub(super) directory: D,
     pub(super) kind: ChildKind,
 }
 
@@ -193,7 +193,7 @@ impl Warehouse {
             let Ok(name) = entry.file_name().into_string() else {
                 continue;
             };
-            if name.starts_with('.') || name == "metadata" || (name == "data" && has_metadata) {
+            if !may_hold_tables(&name, has_metadata) {
                 continue;
             }
             if excluded == Some(name.as_str()) {
@@ -222,15 +222,21 @@ impl Warehouse {
     }
 }
 
+/// Whether a directory may be a table or namespace by its name: it is not hidden, and not what belongs to a table that
+/// was dropped or has no metadata yet (`has_metadata`: there is a `metadata` beside it).
+pub(super) fn may_hold_tables(name: &str, has_metadata: bool) -> bool {
+    !name.starts_with('.') && name != "metadata" && !(name == "data" && has_metadata)
+}
+
 /// What a directory may be listed as, and what would then compete for that name.
-fn possible_names(directory: &str) -> Vec<&str> {
+pub(super) fn possible_names(directory: &str) -> Vec<&str> {
     let shorter = [without_db(directory), without_uuid(directory)];
     shorter.into_iter().flatten().chain([directory]).collect()
 }
 
 /// Gives children their shorter names, where those are free.
-fn shorten_names(children: &mut [Child]) {
-    let shorter = |child: &Child| match child.kind {
+pub(super) fn shorten_names<D>(children: &mut [Child<D>]) {
+    let shorter = |child: &Child<D>| match child.kind {
         ChildKind::Namespace => without_db(&child.name).map(str::to_owned),
         ChildKind::Table => without_uuid(&child.name).map(str::to_owned),
     };

@@ -127,7 +127,7 @@ impl<'a> Cursor<'a> {
             Shape::Boolean => {
                 self.take(1)?;
             }
-            Shape::Int | Shape::Long | Shape::Enum => {
+            Shape::Int | Shape::Long | Shape::Enum(_) => {
                 self.long()?;
             }
             Shape::Float => {
@@ -233,7 +233,11 @@ impl<'a> Cursor<'a> {
             (Shape::Bytes, logical) => bytes_value(self.bytes()?, logical)?,
             (Shape::Fixed(length), logical) => bytes_value(self.take(*length)?, logical)?,
             (
-                Shape::Enum | Shape::Array(_) | Shape::Map(_) | Shape::Union(_) | Shape::Record(_),
+                Shape::Enum(_)
+                | Shape::Array(_)
+                | Shape::Map(_)
+                | Shape::Union(_)
+                | Shape::Record(_),
                 _,
             ) => {
                 return Err(invalid("expected a value of a primitive type"));

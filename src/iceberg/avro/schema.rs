@@ -43,7 +43,8 @@ pub(crate) enum Shape {
     Double,
     Bytes,
     String,
-    Enum,
+    /// Its symbols; a value is the number of one.
+    Enum(Arc<[String]>),
     /// Its length in bytes.
     Fixed(usize),
     Array(Arc<Schema>),
@@ -231,7 +232,13 @@ impl Parser {
             (None, None) => namespace,
         };
         let schema = match ty {
-            "enum" => Schema::new(Shape::Enum)?,
+            "enum" => {
+                let symbols = object.each("symbols", |json| match json.as_str() {
+                    Some(symbol) => Ok(symbol.to_owned()),
+                    None => Err(FormatError::invalid("symbols", "has one that is no string")),
+                })?;
+                Schema::new(Shape::Enum(symbols.into()))?
+            }
             "fixed" => {
                 let size = required("size", object.i32("size")?)?;
                 let size = usize::try_from(size)

@@ -4,6 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::packed::wide_value;
 
 /// Bit number `at`, the least significant of each byte first.
 fn bit(bytes: &[u8], at: usize) -> u64 {

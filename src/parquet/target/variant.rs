@@ -13,7 +13,8 @@
 //! A virtual file keeps a variant as its data files have it. Where they differ, a column that one of them lacks in a
 //! wrapper is null for its rows, which is what a variant that was not shredded says of itself. What is typed must be of
 //! one type in all files that have it, down to the fields of an object: a field that is not shredded stands in the
-//! object's `value`, and nobody may look there for a field that is.
+//! object's `value`, and nobody may look there for a field that is. Files of which that is not true are unshredded
+//! first (see `unshred`).
 
 use super::{Builder, TargetKind, TargetLeaf, TargetNode, Unmergeable};
 use crate::iceberg::types::PrimitiveType;
@@ -98,7 +99,7 @@ impl Builder {
         levels: Levels,
     ) -> Result<TargetNode, Unmergeable> {
         let differ = || {
-            Unmergeable(format!(
+            unmergeable(format!(
                 "merging variants of different types ({})",
                 self.path.join(".")
             ))
@@ -126,7 +127,7 @@ impl Builder {
                     let stored = below(nodes, name);
                     if stored.len() < nodes.len() {
                         let path = self.path.join(".");
-                        return Err(Unmergeable(format!(
+                        return Err(unmergeable(format!(
                             "merging variants with different fields ({path})"
                         )));
                     }
@@ -142,7 +143,7 @@ impl Builder {
     /// The repeated group of a list, and the element in it.
     fn list(&mut self, nodes: &Nodes<'_>, levels: Levels) -> Result<TargetNode, Unmergeable> {
         let path = self.path.join(".");
-        let odd = || Unmergeable(format!("a list of this shape in a variant ({path})"));
+        let odd = || unmergeable(format!("a list of this shape in a variant ({path})"));
         let [name] = names(nodes)[..] else {
             return Err(odd());
         };
@@ -200,6 +201,13 @@ fn node(name: &str, optional: bool, annotation: Annotation, kind: TargetKind) ->
         },
         annotation,
         kind,
+    }
+}
+
+fn unmergeable(feature: String) -> Unmergeable {
+    Unmergeable {
+        feature,
+        shredded: true,
     }
 }
 

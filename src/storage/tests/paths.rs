@@ -396,7 +396,7 @@ fn map_path_option_splits_where_the_new_directory_exists() {
     );
     let mapping = |old: &str, new: &str| PathMapping {
         old: old.to_owned(),
-        new: PathBuf::from(new),
+        new: PathBuf::from(new).into(),
     };
     assert_eq!(
         parse(&format!("s3://b/p=1={y}")).unwrap(),

@@ -12,6 +12,7 @@ use parquet::basic::{Repetition, Type as Physical};
 use proptest::prelude::*;
 
 use super::*;
+use crate::iceberg::variant::MAX_DEPTH;
 use crate::text::csv::CsvWriter;
 
 /// Metadata of these names.
@@ -226,9 +227,9 @@ fn objects_and_arrays_nest_no_deeper_than_the_stack_bears() {
         };
         (0..levels).fold(vec![0], wrap)
     };
-    assert!(json(&names(&[]), &nested(binary::MAX_DEPTH)).is_ok());
+    assert!(json(&names(&[]), &nested(MAX_DEPTH)).is_ok());
     assert_eq!(
-        json(&names(&[]), &nested(binary::MAX_DEPTH + 1)),
+        json(&names(&[]), &nested(MAX_DEPTH + 1)),
         Err(VariantError::Deep)
     );
     assert_eq!(json(&names(&[]), &nested(2_000)), Err(VariantError::Deep));

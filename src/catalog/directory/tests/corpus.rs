@@ -173,7 +173,7 @@ fn corpus_data_kept_elsewhere_is_read_through_a_second_mapping() {
     );
     options.map_paths.push(PathMapping {
         old: old.to_owned(),
-        new,
+        new: new.into(),
     });
     assert!(
         Storage::new(

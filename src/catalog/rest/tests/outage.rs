@@ -1,0 +1,1 @@
+//! A catalog that is away.

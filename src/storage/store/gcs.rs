@@ -1,0 +1,98 @@
+//! Google Cloud Storage.
+//!
+//! Credentials are those of the properties (renewed by the catalog), a file that they or `GOOGLE_APPLICATION_CREDENTIALS`
+//! name, what `gcloud` has left, the machine's service account.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use object_store::CredentialProvider;
+use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder};
+
+use super::grant::Grant;
+use super::{Client, Opening, StorageError, cannot_open, flag, no_retries};
+
+/// The property that holds a token.
+const TOKEN: &str = "gcs.oauth2.token";
+
+pub(super) fn open(opening: Opening<'_>) -> Result<Client, StorageError> {
+    let Opening {
+        url,
+        properties,
+        grant,
+        transport,
+        ..
+    } = opening;
+    let mut builder = GoogleCloudStorageBuilder::new()
+        .with_bucket_name(&url.bucket)
+        .with_client_options(object_store::ClientOptions::new().with_allow_http(true))
+        .with_retry(no_retries());
+    let endpoint = properties
+        .get("gcs.service.host")
+        .or_else(|| properties.get("gcs.endpoint"))
+        .map(str::to_owned)
+        .or_else(|| std::env::var("STORAGE_EMULATOR_HOST").ok())
+        .map(|host| match host.contains("://") {
+            true => host.trim_end_matches('/').to_owned(),
+            false => format!("http://{host}"),
+        });
+    if let Some(endpoint) = &endpoint {
+        builder = builder.with_base_url(endpoint);
+    }
+    let anonymous = flag(properties, "gcs.no-auth")?
+        .or(flag(properties, "gcs.allow-anonymous")?)
+        .unwrap_or(false);
+    if anonymous {
+        builder = builder.with_skip_signature(true).with_credentials(Arc::new(
+            object_store::StaticCredentialProvider::new(GcpCredential {
+                bearer: String::new(),
+            }),
+        ));
+    } else if properties.get(TOKEN).is_some() || grant.is_renewable() {
+        builder = builder.with_credentials(Arc::new(Granted(Arc::clone(grant))));
+    } else if let Some(key) = properties.get("gcs.credentials-json") {
+        builder = builder.with_service_account_key(key);
+    } else if let Some(file) = properties
+        .get("gcs.credentials-file")
+        .map(str::to_owned)
+        .or_else(|| std::env::var("GOOGLE_APPLICATION_CREDENTIALS").ok())
+    {
+        builder = builder.with_application_credentials(file);
+    }
+    let store = builder
+        .with_http_connector(transport)
+        .build()
+        .map_err(|error| cannot_open(url, &error))?;
+    let store = Arc::new(store);
+    Ok(Client {
+        store: store.clone(),
+        lister: Some(store),
+        endpoint,
+    })
+}
+
+/// The token among the properties, each time a request is made.
+#[derive(Debug)]
+struct Granted(Arc<Grant>);
+
+#[async_trait]
+impl CredentialProvider for Granted {
+    type Credential = GcpCredential;
+
+    async fn get_credential(&self) -> object_store::Result<Arc<GcpCredential>> {
+        let failed = |error: StorageError| object_store::Error::Generic {
+            store: "GCS",
+            source: error.to_string().into(),
+        };
+        let properties = self.0.current().await.map_err(failed)?;
+        let token = properties.get(TOKEN).ok_or_else(|| {
+            failed(StorageError::Property {
+                name: TOKEN.to_owned(),
+                reason: "the catalog granted none".to_owned(),
+            })
+        })?;
+        Ok(Arc::new(GcpCredential {
+            bearer: token.to_owned(),
+        }))
+    }
+}

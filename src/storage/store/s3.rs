@@ -1,0 +1,323 @@
+//! S3 and all that speaks it.
+//!
+//! Credentials are those of the first of these that has any: the properties (renewed by the catalog), the profile that
+//! the properties name, the environment's keys, its profile, a web identity, a container's role, a machine's role.
+
+use std::env;
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use object_store::CredentialProvider;
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, AwsCredential};
+use reqwest::{Method, Request};
+use url::Url;
+
+use super::grant::Grant;
+use super::transport::Signer;
+use super::web::{self, Limits};
+use super::{Client, Opening, Properties, StorageError, StoreUrl, cannot_open, flag, no_retries};
+
+mod profile;
+mod role;
+
+use profile::Profile;
+use role::Role;
+
+/// The region of endpoints that have none: what they sign for.
+const ANY_REGION: &str = "us-east-1";
+
+/// What of the environment `object_store` reads by itself, for credentials that come from outside the process.
+const FROM_ENVIRONMENT: [(&str, AmazonS3ConfigKey); 9] = [
+    (
+        "AWS_WEB_IDENTITY_TOKEN_FILE",
+        AmazonS3ConfigKey::WebIdentityTokenFile,
+    ),
+    ("AWS_ROLE_ARN", AmazonS3ConfigKey::RoleArn),
+    ("AWS_ROLE_SESSION_NAME", AmazonS3ConfigKey::RoleSessionName),
+    ("AWS_ENDPOINT_URL_STS", AmazonS3ConfigKey::StsEndpoint),
+    (
+        "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+        AmazonS3ConfigKey::ContainerCredentialsRelativeUri,
+    ),
+    (
+        "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+        AmazonS3ConfigKey::ContainerCredentialsFullUri,
+    ),
+    (
+        "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+        AmazonS3ConfigKey::ContainerAuthorizationTokenFile,
+    ),
+    (
+        "AWS_EC2_METADATA_SERVICE_ENDPOINT",
+        AmazonS3ConfigKey::MetadataEndpoint,
+    ),
+    ("AWS_IMDSV1_FALLBACK", AmazonS3ConfigKey::ImdsV1Fallback),
+];
+
+pub(super) fn open(opening: Opening<'_>) -> Result<Client, StorageError> {
+    let Opening {
+        url,
+        access,
+        properties,
+        grant,
+        mut transport,
+    } = opening;
+    let named = first(properties, &["s3.profile-name", "client.profile-name"]);
+    let profile = Profile::find(named)?;
+    let settings = profile.as_ref().map(Profile::settings).transpose()?;
+    let setting = |name: &str| settings.as_ref().and_then(|all| all.get(name)).cloned();
+    let endpoint = first(properties, &["s3.endpoint"])
+        .map(str::to_owned)
+        .or_else(|| variable("AWS_ENDPOINT_URL_S3"))
+        .or_else(|| variable("AWS_ENDPOINT_URL"))
+        .or_else(|| setting("endpoint_url"));
+    let region = first(properties, &["s3.region", "client.region"])
+        .map(str::to_owned)
+        .or_else(|| variable("AWS_REGION"))
+        .or_else(|| variable("AWS_DEFAULT_REGION"))
+        .or_else(|| setting("region"));
+    let region = match (region, &endpoint) {
+        (Some(region), _) => region,
+        (None, Some(_)) => ANY_REGION.to_owned(),
+        (None, None) => bucket_region(url, transport.limits).unwrap_or(ANY_REGION.to_owned()),
+    };
+
+    let mut builder = AmazonS3Builder::new()
+        .with_bucket_name(&url.bucket)
+        .with_region(&region)
+        .with_allow_http(true)
+        .with_retry(no_retries());
+    // Java says path style, Python says virtual hosts. An own endpoint rarely has a host name for each bucket.
+    let virtual_hosts = match flag(properties, "s3.path-style-access")? {
+        Some(path_style) => !path_style,
+        None => flag(properties, "s3.force-virtual-addressing")?
+            .unwrap_or(endpoint.is_none() && !url.bucket.contains('.')),
+    };
+    builder = builder.with_virtual_hosted_style_request(virtual_hosts);
+    if let Some(endpoint) = &endpoint {
+        builder = builder.with_endpoint(endpoint_for(endpoint, &url.bucket, virtual_hosts)?);
+    }
+
+    let anonymous = flag(properties, "s3.anonymous")?.unwrap_or(false);
+    if let Some(signer) = &access.signer {
+        builder = builder.with_skip_signature(true);
+        transport.signer = Some(Signer {
+            signer: Arc::clone(signer),
+            region: region.clone(),
+        });
+    } else if anonymous {
+        builder = builder.with_skip_signature(true);
+    } else {
+        builder = match base_credentials(properties, grant, named, profile) {
+            Some(base) => builder.with_credentials(with_role(base, properties, &region)),
+            None => outside(builder)?,
+        };
+    }
+    let store = builder
+        .with_http_connector(transport)
+        .build()
+        .map_err(|error| cannot_open(url, &error))?;
+    let store = Arc::new(store);
+    Ok(Client {
+        store: store.clone(),
+        lister: Some(store),
+        endpoint,
+    })
+}
+
+/// The first of the properties that is set.
+fn first<'p>(properties: &'p Properties, names: &[&str]) -> Option<&'p str> {
+    let values = names.iter().filter_map(|name| properties.get(name));
+    values.map(str::trim).find(|value| !value.is_empty())
+}
+
+fn variable(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// The endpoint's URL, with the bucket as part of its host where that is its style.
+fn endpoint_for(endpoint: &str, bucket: &str, virtual_hosts: bool) -> Result<String, StorageError> {
+    let misspelt = |reason: String| StorageError::Property {
+        name: "s3.endpoint".to_owned(),
+        reason,
+    };
+    let full = match endpoint.contains("://") {
+        true => endpoint.to_owned(),
+        false => format!("https://{endpoint}"),
+    };
+    let mut url = Url::parse(&full).map_err(|error| misspelt(error.to_string()))?;
+    if virtual_hosts && let Some(host) = url.host_str() {
+        let host = format!("{bucket}.{host}");
+        url.set_host(Some(&host))
+            .map_err(|error| misspelt(error.to_string()))?;
+    }
+    Ok(url.to_string().trim_end_matches('/').to_owned())
+}
+
+/// Asks S3 where a bucket lies.
+fn bucket_region(url: &StoreUrl, limits: Limits) -> Option<String> {
+    let asked = Url::parse(&format!("https://s3.amazonaws.com/{}", url.bucket)).ok()?;
+    let request = Request::new(Method::HEAD, asked);
+    let answer = web::block_on(web::send(request, limits, None)).ok()?.ok()?;
+    let region = answer.headers.get("x-amz-bucket-region")?;
+    Some(region.to_str().ok()?.to_owned())
+}
+
+/// Keys, from the first place that has any. `None`: they are to be asked for outside the process.
+fn base_credentials(
+    properties: &Properties,
+    grant: &Arc<Grant>,
+    named: Option<&str>,
+    profile: Option<Profile>,
+) -> Option<Keys> {
+    if granted(properties).is_some() || grant.is_renewable() {
+        return Some(Keys::Granted(Arc::clone(grant)));
+    }
+    if named.is_none()
+        && let (Some(key_id), Some(secret_key)) = (
+            variable("AWS_ACCESS_KEY_ID"),
+            variable("AWS_SECRET_ACCESS_KEY"),
+        )
+    {
+        return Some(Keys::Fixed(Arc::new(AwsCredential {
+            key_id,
+            secret_key,
+            token: variable("AWS_SESSION_TOKEN"),
+        })));
+    }
+    profile
+        .filter(Profile::has_credentials)
+        .map(|profile| Keys::Profile(Arc::new(profile)))
+}
+
+/// The keys among the properties.
+fn granted(properties: &Properties) -> Option<AwsCredential> {
+    let key_id = first(properties, &["s3.access-key-id", "client.access-key-id"])?;
+    let secret_key = first(
+        properties,
+        &["s3.secret-access-key", "client.secret-access-key"],
+    )?;
+    let token = first(properties, &["s3.session-token", "client.session-token"]);
+    Some(AwsCredential {
+        key_id: key_id.to_owned(),
+        secret_key: secret_key.to_owned(),
+        token: token.map(str::to_owned),
+    })
+}
+
+/// The keys of the role that is to be taken with `base`, where the properties name one.
+fn with_role(
+    base: Keys,
+    properties: &Properties,
+    region: &str,
+) -> Arc<dyn CredentialProvider<Credential = AwsCredential>> {
+    let arn = ["s3.role-arn", "client.role-arn", "client.assume-role.arn"];
+    match first(properties, &arn) {
+        None => Arc::new(base),
+        Some(arn) => Arc::new(Role::new(
+            Arc::new(base),
+            arn,
+            first(
+                properties,
+                &[
+                    "s3.role-session-name",
+                    "client.role-session-name",
+                    "client.assume-role.session-name",
+                ],
+            ),
+            first(properties, &["client.assume-role.external-id"]),
+            first(properties, &["client.assume-role.region"]).unwrap_or(region),
+        )),
+    }
+}
+
+/// A web identity, a container's role or the machine's: `object_store` asks for them.
+fn outside(mut builder: AmazonS3Builder) -> Result<AmazonS3Builder, StorageError> {
+    for (name, key) in FROM_ENVIRONMENT {
+        if let Some(value) = variable(name) {
+            builder = builder.with_config(key, value);
+        }
+    }
+    let none = [
+        "AWS_WEB_IDENTITY_TOKEN_FILE",
+        "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    ]
+    .iter()
+    .chain(&["AWS_CONTAINER_CREDENTIALS_FULL_URI"])
+    .all(|name| variable(name).is_none());
+    let no_machine = variable("AWS_EC2_METADATA_DISABLED")
+        .is_some_and(|value| value.eq_ignore_ascii_case("true"));
+    if none && no_machine {
+        return Err(StorageError::Property {
+            name: "s3.access-key-id".to_owned(),
+            reason: "no credentials are in the properties, the environment or a profile \
+                     (s3.anonymous=true asks without)"
+                .to_owned(),
+        });
+    }
+    Ok(builder)
+}
+
+/// Where keys come from, each time a request is signed.
+enum Keys {
+    Granted(Arc<Grant>),
+    Fixed(Arc<AwsCredential>),
+    Profile(Arc<Profile>),
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Granted(_) => "Granted",
+            Self::Fixed(_) => "Fixed",
+            Self::Profile(_) => "Profile",
+        })
+    }
+}
+
+#[async_trait]
+impl CredentialProvider for Keys {
+    type Credential = AwsCredential;
+
+    async fn get_credential(&self) -> object_store::Result<Arc<AwsCredential>> {
+        match self {
+            Self::Fixed(keys) => Ok(Arc::clone(keys)),
+            Self::Profile(profile) => profile.credential().await.map_err(failed),
+            Self::Granted(grant) => {
+                let properties = grant.current().await.map_err(failed)?;
+                let keys = granted(&properties).ok_or_else(|| {
+                    failed(StorageError::Property {
+                        name: "s3.access-key-id".to_owned(),
+                        reason: "the catalog granted none".to_owned(),
+                    })
+                })?;
+                Ok(Arc::new(keys))
+            }
+        }
+    }
+}
+
+fn failed(error: StorageError) -> object_store::Error {
+    // As text: what lies beneath the error would else be shown in its place.
+    object_store::Error::Generic {
+        store: "S3",
+        source: error.to_string().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn an_endpoint_holds_the_bucket_where_buckets_are_hosts() {
+        let of = |endpoint, hosts| endpoint_for(endpoint, "b", hosts).unwrap();
+        assert_eq!(of("http://127.0.0.1:9000/", false), "http://127.0.0.1:9000");
+        assert_eq!(of("minio:9000", false), "https://minio:9000");
+        assert_eq!(of("http://localhost:9000", true), "http://b.localhost:9000");
+        assert!(endpoint_for("http://", "b", false).is_err());
+    }
+}
