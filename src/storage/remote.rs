@@ -565,7 +565,7 @@ impl RemoteFile {
         let started = web::spawn(async move {
             let mut landing = landing;
             let (file, range) = (&landing.file, landing.flight.range.clone());
-            landing.outcome = match file.from_disk_or_store(range).await {
+            landing.outcome = match file.kept_or_fetched(range).await {
                 Ok(fetched) if fetched.size != file.state.size => Err(Refusal::Changed),
                 Ok(fetched) => {
                     file.remotes.keep(&file.state, &fetched);
@@ -580,7 +580,7 @@ impl RemoteFile {
     }
 
     /// A range whose borders are those of blocks: as much of it as the cache on disk has, the rest from the store.
-    async fn from_disk_or_store(&self, range: Range<u64>) -> Result<Fetched, Refusal> {
+    async fn kept_or_fetched(&self, range: Range<u64>) -> Result<Fetched, Refusal> {
         let (cache, state) = (self.remotes.cache.clone(), Arc::clone(&self.state));
         let on_disk = match cache.filter(|cache| cache.disk().is_some() && state.is_lasting()) {
             Some(cache) => {
