@@ -66,7 +66,7 @@ impl EntryName {
         let name = EntryName(name.to_owned());
         let hex =
             |text: &str, len| text.len() == len && text.bytes().all(|b| b.is_ascii_hexdigit());
-        let mut parts = name.0.rsplit('-');
+        let mut parts = name.0.rsplitn(3, '-');
         let tag = parts.next().is_some_and(|tag| hex(tag, 16));
         let hash = parts.next().is_some_and(|hash| hex(hash, 32));
         let kind = parts.next().is_some_and(|kind| !kind.is_empty());
@@ -75,7 +75,7 @@ impl EntryName {
 
     /// The kind of entry.
     pub(super) fn kind(&self) -> &str {
-        self.0.rsplit('-').nth(2).unwrap_or_default()
+        self.0.rsplitn(3, '-').nth(2).unwrap_or_default()
     }
 
     pub(super) fn tag(&self) -> Tag {
