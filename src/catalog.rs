@@ -11,8 +11,12 @@ use crate::storage::{Address, StorageError, StoreAccess};
 
 mod connection;
 pub mod directory;
+mod glue;
+mod hive;
 mod metadata_file;
+mod metastore;
 mod outage;
+mod pyiceberg;
 mod rest;
 mod sql;
 
