@@ -78,6 +78,8 @@ counters! {
     text_pieces_rendered,
     /// Texts sized.
     texts_sized,
+    /// Openings of files that the kernel reads without asking.
+    files_passed_through,
     /// Look-ups in the memory cache that found their entry.
     cache_hits,
     /// Look-ups that did not.
