@@ -56,8 +56,8 @@ impl OpenedFile {
                 feature: "encryption".to_owned(),
             });
         }
-        let file = as_parquet::open(&view.storage, &view.cache, path, &scan.file.format)
-            .map_err(RowsError::from)?;
+        let file =
+            as_parquet::open(&view.storage, &view.cache, &scan.file).map_err(RowsError::from)?;
         let key = CacheKey {
             kind: "footer",
             id: format!("{} {:?}", view.storage.canonical(path), file.identity()),

@@ -151,7 +151,7 @@ fn write(
     let schema = &opened.footer.schema;
     let roots = roots(schema, variants);
     let reader = |groups: Vec<usize>| {
-        let source = SourceReader(Arc::clone(&opened.file));
+        let source = SourceReader::new(Arc::clone(&opened.file));
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
         let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(source, options)?;
         let mask = ProjectionMask::roots(builder.parquet_schema(), roots.iter().map(|(i, _)| *i));

@@ -536,7 +536,7 @@ impl RemoteFile {
         let started = web::spawn(async move {
             let mut landing = landing;
             let (file, range) = (&landing.file, landing.flight.range.clone());
-            landing.outcome = match file.from_disk_or_store(range).await {
+            landing.outcome = match file.disk_or_store(range).await {
                 Ok(fetched) if fetched.size != file.state.size => Err(Refusal::Changed),
                 Ok(fetched) => {
                     file.remotes.keep(&file.state, &fetched);
@@ -552,7 +552,7 @@ impl RemoteFile {
 
     /// A range whose borders are those of blocks: from the cache on disk what it has, from the store, in one request,
     /// what lies between the first block that is missing there and the last.
-    async fn from_disk_or_store(&self, range: Range<u64>) -> Result<Fetched, Refusal> {
+    async fn disk_or_store(&self, range: Range<u64>) -> Result<Fetched, Refusal> {
         let (cache, state) = (self.remotes.cache.clone(), Arc::clone(&self.state));
         let version = Some(self.state.version.as_str());
         let Some(cache) = cache.filter(|cache| cache.disk().is_some() && state.is_lasting()) else {
@@ -591,7 +591,9 @@ impl RemoteFile {
         let most = self.remotes.max_ahead();
         let asked = range.end - range.start;
         let mut readers = lock(&self.readers);
-        let known = readers.iter().position(|reader| reader.next == range.start);
+        // Formats have small things between what they are read for.
+        let goes_on = |reader: &Reader| reader.next.abs_diff(range.start) <= BLOCK;
+        let known = readers.iter().position(goes_on);
         let mut reader = match known {
             Some(at) => readers.remove(at),
             None => Reader {

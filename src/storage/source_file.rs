@@ -247,6 +247,19 @@ impl SourceFile {
         Ok(Bytes::from(buffer))
     }
 
+    /// [`SourceFile::read_range`] for a reader that goes through `bounds` in order.
+    pub fn read_range_within(
+        &self,
+        offset: u64,
+        len: u64,
+        bounds: &Range<u64>,
+    ) -> Result<Bytes, StorageError> {
+        self.check_range(offset, len)?;
+        let mut buffer = zeroed(&self.recorded, len)?;
+        self.read(&mut buffer, offset, Some(bounds))?;
+        Ok(Bytes::from(buffer))
+    }
+
     fn check_range(&self, offset: u64, len: u64) -> Result<(), StorageError> {
         let size = self.len();
         if offset.checked_add(len).is_some_and(|end| end <= size) {
