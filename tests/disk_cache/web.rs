@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 /// What was sent: the path asked for, and the bytes of the answer.
@@ -44,7 +44,7 @@ impl Web {
 
 fn serve(
     stream: &TcpStream,
-    root: &PathBuf,
+    root: &Path,
     log: &Sent,
     etag: fn(u64, i64) -> Option<String>,
 ) -> std::io::Result<()> {
