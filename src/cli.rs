@@ -32,6 +32,8 @@ struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
+// There is one of it.
+#[allow(clippy::large_enum_variant)]
 enum Command {
     Mount(Box<MountArgs>),
     Umount(UmountArgs),
