@@ -96,7 +96,7 @@ struct MountArgs {
     #[arg(long)]
     allow_other: bool,
 
-    /// Memory for parsed manifests, footers and decoded data: `64M`, `1G` [default: 256M, or less in a small cgroup]
+    /// Memory for parsed manifests, footers and decoded data: `64M`, `1G` [default: 192M, or less in a small cgroup]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     cache_memory: Option<usize>,
 

@@ -26,8 +26,10 @@
 //! | `text` | rendered rows of a row group | the row group's content (the same of all its leaves, and their names), the format and its options, the first row |
 //! | `text-index` | the lengths of all pieces of a text, and so its size | the contents of all its row groups, in order, the format and its options |
 //! | `as-parquet` | an Avro or ORC file as Parquet | the file's identity |
+//! | `block` | bytes of a store's file | the file's identity, the place |
 //!
-//! The identity of a local file is its device, inode, size and time of change. Deletes stand in a key by the rows they
+//! The identity of a local file is its device, inode, size and time of change; that of a store's file is its address,
+//! size and ETag, and where there is no strong ETag nothing of the file is kept here. Deletes stand in a key by the rows they
 //! delete rather than by their files' names: what was rewritten under an old name is so not mistaken, and snapshots share
 //! the row groups that their deletes have in common. Nothing about a table is in a key, nor a snapshot: neither
 //! changes the bytes.

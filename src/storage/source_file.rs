@@ -39,6 +39,18 @@ struct LocalIdentity {
     modified: (i64, i64),
 }
 
+impl FileIdentity {
+    /// Whether it tells states of the file from each other for good, so that what is kept under it may outlive this
+    /// process. A store's file has to have a strong ETag for that: a time of change is too coarse, and a weak ETag
+    /// promises no equal bytes.
+    pub fn is_lasting(&self) -> bool {
+        match &self.0 {
+            Identity::Local(_) => true,
+            Identity::Remote(state) => state.is_lasting(),
+        }
+    }
+}
+
 /// Cache keys are made of it.
 impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -232,6 +244,19 @@ impl SourceFile {
         self.check_range(offset, len)?;
         let mut buffer = zeroed(&self.recorded, len)?;
         self.read(&mut buffer, offset, None)?;
+        Ok(Bytes::from(buffer))
+    }
+
+    /// [`SourceFile::read_range`] for a reader that goes through `bounds` in order.
+    pub fn read_range_within(
+        &self,
+        offset: u64,
+        len: u64,
+        bounds: &Range<u64>,
+    ) -> Result<Bytes, StorageError> {
+        self.check_range(offset, len)?;
+        let mut buffer = zeroed(&self.recorded, len)?;
+        self.read(&mut buffer, offset, Some(bounds))?;
         Ok(Bytes::from(buffer))
     }
 

@@ -228,7 +228,7 @@ fn the_parquet_crate_reads_a_source_file() {
     let machine = Machine::new();
     machine.file("table/data/f");
     let storage = machine.storage("/t");
-    let reader = SourceReader(storage.open("/t/data/f").unwrap());
+    let reader = SourceReader::new(storage.open("/t/data/f").unwrap());
     assert_eq!(Length::len(&reader), 12);
     assert_eq!(&reader.get_bytes(6, 4).unwrap()[..], b"data");
     assert!(reader.get_bytes(6, 7).is_err());

@@ -22,7 +22,7 @@ use parquet::schema::types::Type;
 
 use super::TextError;
 use super::index::{GroupRows, Strip};
-use crate::parquet::{ParquetError, ParquetFile};
+use crate::parquet::{HeldChunks, ParquetError, ParquetFile};
 
 /// Rows decoded at once: enough to make the calls cheap, few enough to stay in a processor's cache.
 const BATCH_ROWS: u64 = 8192;
@@ -145,6 +145,7 @@ impl Rows {
         let failure = Arc::new(Failure::default());
         let file = VirtualFile {
             file: Arc::clone(&parquet),
+            held: Arc::default(),
             failure: Arc::clone(&failure),
         };
         let text = |error: DecoderError| error.to_string();
@@ -322,6 +323,19 @@ impl Rows {
         }
     }
 
+    /// Begins to fetch a row group that lies in a store.
+    fn prefetch(&self, group: usize) {
+        let groups = self.metadata.metadata().row_groups();
+        let columns = groups.get(group).map(|group| group.columns());
+        let ranges = columns.unwrap_or_default().iter().map(|c| c.byte_range());
+        let (starts, ends): (Vec<u64>, Vec<u64>) = ranges
+            .map(|(start, len)| (start, start.saturating_add(len)))
+            .unzip();
+        if let (Some(start), Some(end)) = (starts.iter().min(), ends.iter().max()) {
+            self.parquet.prefetch(&(*start..*end));
+        }
+    }
+
     fn new_reader(&self, claim: Claim) -> Result<RowReader, TextError> {
         let Claim {
             group,
@@ -332,12 +346,14 @@ impl Rows {
         let failure = Arc::new(Failure::default());
         let file = VirtualFile {
             file: Arc::clone(&self.parquet),
+            held: Arc::default(),
             failure: Arc::clone(&failure),
         };
         let size = |n: u64| usize::try_from(n).map_err(|_| format!("{n} rows"));
         let batches = failure.guard(Some(group), || {
             let rows = self.groups().nth(group).ok_or("it is missing")?;
             let columns = self.shares.get(share).ok_or("a column is missing")?;
+            self.prefetch(group);
             let selection = [
                 RowSelector::skip(size(row)?),
                 RowSelector::select(size(rows.rows.saturating_sub(row))?),
@@ -447,6 +463,7 @@ fn narrowed(schema: &Schema, root: &Type) -> Schema {
 #[derive(Clone)]
 struct VirtualFile {
     file: Arc<ParquetFile>,
+    held: Arc<HeldChunks>,
     failure: Arc<Failure>,
 }
 
@@ -484,7 +501,7 @@ impl ChunkReader for VirtualFile {
 
 impl VirtualFile {
     fn read(&self, start: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read_at(start, buffer);
+        let read = self.file.read_holding(start, buffer, Some(&self.held));
         read.map_err(|error| self.failure.note(error))
     }
 }
