@@ -127,7 +127,8 @@ pub fn open(
             id: format!("{:?} {:?}", file.format, source.identity()),
             tag: Tag::NONE,
         };
-        if let Some(disk) = cache.disk()
+        let disk = cache.disk().filter(|_| source.identity().is_lasting());
+        if let Some(disk) = disk
             && let Some(made) = kept(disk, &disk_key, spill()?)
         {
             let len = made.len();
@@ -137,7 +138,7 @@ pub fn open(
             .map_err(|failure| failure.in_file(path))?;
         storage.counters().files_converted.add(1);
         let made = Arc::new(made);
-        if let Some(disk) = cache.disk() {
+        if let Some(disk) = disk {
             let (len, made) = (made.len(), Arc::clone(&made));
             let read = Box::new(SpilledReader::new(made));
             disk.put(&disk_key, Payload::Stream { len, read });

@@ -11,6 +11,7 @@
 //! is live twice, a delete that contradicts its file, encryption) fails the whole of it.
 
 use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use crate::cache::Cache;
@@ -33,7 +34,7 @@ mod pruning;
 #[derive(Clone, Debug)]
 pub struct DeleteFile {
     /// What the manifest says of it.
-    pub file: DataFile,
+    pub file: Arc<DataFile>,
     /// The DATA sequence number.
     pub sequence_number: SequenceNumber,
 }
@@ -59,8 +60,9 @@ impl FileDeletes {
 /// A live data file with what applies to it.
 #[derive(Clone, Debug)]
 pub struct ScanFile {
-    /// What the manifest says of it.
-    pub file: DataFile,
+    /// What the manifest says of it, shared with the manifest. Of bounds and null counts, those of the columns that
+    /// equality deletes of the snapshot compare.
+    pub file: Arc<DataFile>,
     /// The DATA sequence number.
     pub sequence_number: SequenceNumber,
     /// What may delete rows of it.
@@ -145,7 +147,14 @@ pub fn plan(
 ) -> Result<Plan, ScanError> {
     let mut data = Vec::new();
     let mut deletes = Vec::new();
-    for manifest in manifests::read_all(metadata, snapshot, storage, cache)? {
+    let manifests = manifests::read_all(metadata, snapshot, storage, cache)?;
+    let files = |content| {
+        let manifests = manifests.iter().filter(move |m| m.content == content);
+        manifests.map(|m| m.entries.len()).sum()
+    };
+    data.reserve_exact(files(ManifestContent::Data));
+    deletes.reserve_exact(files(ManifestContent::Deletes));
+    for manifest in manifests {
         for entry in manifest.entries.iter() {
             check_entry(&entry.file)?;
             let is_data = entry.file.content == FileContent::Data;
@@ -157,7 +166,7 @@ pub fn plan(
                 };
                 return Err(ScanError::corrupt(&entry.file.path, kind));
             }
-            let (file, sequence_number) = (entry.file.clone(), entry.sequence_number);
+            let (file, sequence_number) = (Arc::clone(&entry.file), entry.sequence_number);
             if is_data {
                 data.push(ScanFile {
                     file,
@@ -199,26 +208,53 @@ fn match_deletes(
     canonical: impl Fn(&str) -> CanonicalPath,
     is_unpartitioned: impl Fn(SpecId) -> bool,
 ) -> Result<Vec<ScanFile>, ScanError> {
-    let mut live = HashSet::with_capacity(data.len());
-    for file in &data {
-        if !live.insert(canonical(&file.file.path)) {
+    let named = delete_index::named_by_bounds(&deletes, &canonical);
+    let live = live_among(&data, &named, &canonical)?;
+    let index = DeleteIndex::build(deletes, &live, &canonical, is_unpartitioned)?;
+    data.into_iter()
+        .map(|mut file| {
+            let path = || canonical(&file.file.path);
+            file.deletes = index.for_file(&file.file, path, file.sequence_number)?;
+            Ok(file)
+        })
+        .collect()
+}
+
+/// Those of the paths `asked` that are live data files' paths.
+///
+/// # Errors
+/// A path that is live twice. A snapshot may have a million files, whose paths are longer than all else that a plan keeps
+/// of them: they are compared by their hashes, and made again where two agree.
+fn live_among(
+    data: &[ScanFile],
+    asked: &HashSet<CanonicalPath>,
+    canonical: impl Fn(&str) -> CanonicalPath,
+) -> Result<HashSet<CanonicalPath>, ScanError> {
+    let hasher = RandomState::new();
+    let mut live = HashSet::new();
+    let mut hashes = Vec::with_capacity(data.len());
+    for file in data {
+        let path = canonical(&file.file.path);
+        hashes.push((hasher.hash_one(&path), file));
+        if asked.contains(&path) {
+            live.insert(path);
+        }
+    }
+    hashes.sort_unstable_by_key(|(hash, _)| *hash);
+    let alike = hashes.chunk_by(|(a, _), (b, _)| a == b);
+    for equal in alike.filter(|equal| equal.len() > 1) {
+        let mut seen = HashSet::new();
+        if let Some((_, twice)) = equal
+            .iter()
+            .find(|(_, file)| !seen.insert(canonical(&file.file.path)))
+        {
             return Err(ScanError::corrupt(
-                &file.file.path,
+                &twice.file.path,
                 "this data file is in the snapshot twice",
             ));
         }
     }
-    let index = DeleteIndex::build(deletes, &live, &canonical, is_unpartitioned)?;
-    data.into_iter()
-        .map(|mut file| {
-            file.deletes = index.for_file(
-                &file.file,
-                &canonical(&file.file.path),
-                file.sequence_number,
-            )?;
-            Ok(file)
-        })
-        .collect()
+    Ok(live)
 }
 
 /// What holds of every live file.

@@ -60,7 +60,7 @@ pub(crate) use location::percent_decoded;
 pub use remote::Expected;
 pub use source_file::{FileIdentity, SourceFile};
 pub use spill::{Spill, SpillWriter, Spilled, SpilledReader};
-pub use store::Level;
+pub use store::{AwsIdentity, Level};
 
 /// Linux's `PATH_MAX`. A longer recorded path opens nothing, and is refused before it is matched against anything.
 const MAX_PATH: usize = 4096;

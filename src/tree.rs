@@ -27,6 +27,7 @@ use lru::LruCache;
 
 use crate::cache::Cache;
 use crate::catalog::{Catalog, CatalogError, Listing, TableIdent};
+use crate::counters::Counters;
 use crate::iceberg::metadata::RefKind;
 use crate::text::{Engine, Format};
 
@@ -37,6 +38,7 @@ mod lookup;
 mod names;
 mod node;
 mod open;
+mod parts;
 mod table;
 mod text;
 mod times;
@@ -45,11 +47,12 @@ mod view;
 #[cfg(test)]
 mod tests;
 
-pub use crate::text::Sizing;
+pub use crate::text::{Sizing, SpilledText};
 pub use faults::{ErrorKind, Faults, TreeError};
 pub use load::{Lineage, TreeOptions};
 pub use node::{DaemonNode, Node, TableNode, ViewId, ViewNode};
 pub use open::{Caching, OpenFile};
+pub use parts::Parts;
 
 use load::Source;
 use table::{Table, TableState};
@@ -94,6 +97,29 @@ pub struct Attributes {
 pub struct Entry {
     pub name: String,
     pub kind: Kind,
+}
+
+/// What a directory holds, in an order that stays, without `.` and `..`.
+#[derive(Debug)]
+pub enum Entries {
+    Few(Vec<Entry>),
+    /// A snapshot may have a million data files: their names are not copied.
+    Parts(Arc<Parts>),
+}
+
+impl Entries {
+    /// The name and kind of the entry at a place; nothing behind the last.
+    pub fn get(&self, place: usize) -> Option<(&str, Kind)> {
+        match self {
+            Entries::Few(entries) => entries.get(place).map(|e| (e.name.as_str(), e.kind)),
+            Entries::Parts(parts) => parts.name(place).map(|name| (name, Kind::File)),
+        }
+    }
+
+    /// All entries in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Kind)> {
+        (0..).map_while(|place| self.get(place))
+    }
 }
 
 impl Entry {
@@ -175,6 +201,11 @@ impl Tree {
         self.root.clone()
     }
 
+    /// Counters of the work done.
+    pub fn counters(&self) -> &Counters {
+        &self.source.counters
+    }
+
     /// The faults so far, and where more are noted.
     pub fn faults(&self) -> &Faults {
         &self.faults
@@ -216,9 +247,15 @@ impl Tree {
         }
     }
 
-    /// What a directory holds, without `.` and `..`.
-    pub fn list(&self, node: &Node) -> Result<Vec<Entry>> {
-        self.noted(|| self.path(node), self.entries(node))
+    /// What a directory holds.
+    pub fn list(&self, node: &Node) -> Result<Entries> {
+        let list = || match node {
+            Node::Table(ident, TableNode::View(id, ViewNode::Parts)) => {
+                Ok(Entries::Parts(self.view(ident, *id)?.parts()?))
+            }
+            node => self.entries(node).map(Entries::Few),
+        };
+        self.noted(|| self.path(node), list())
     }
 
     /// Where a link leads.
@@ -501,13 +538,6 @@ impl Tree {
                 }
                 entries
             }
-            TableNode::View(id, ViewNode::Parts) => self
-                .view(ident, *id)?
-                .parts()?
-                .names
-                .iter()
-                .map(|name| file(name))
-                .collect(),
             TableNode::Current
             | TableNode::Branch(_)
             | TableNode::Tag(_)

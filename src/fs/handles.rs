@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::tree::{Entry, Kind};
+use crate::tree::{Entries, Kind};
 
 use super::inodes;
 
@@ -52,11 +52,11 @@ impl<T> Handles<T> {
 pub(super) struct Listing {
     ino: u64,
     parent: u64,
-    entries: Vec<Entry>,
+    entries: Entries,
 }
 
 impl Listing {
-    pub(super) fn new(ino: u64, parent: u64, entries: Vec<Entry>) -> Listing {
+    pub(super) fn new(ino: u64, parent: u64, entries: Entries) -> Listing {
         Listing {
             ino,
             parent,
@@ -66,26 +66,24 @@ impl Listing {
 
     /// From an offset on: inode number, the offset of the next entry, kind and name.
     pub(super) fn from(&self, offset: u64) -> impl Iterator<Item = (u64, u64, Kind, &str)> {
-        let dots = [
-            (self.ino, Kind::Directory, "."),
-            (self.parent, Kind::Directory, ".."),
-        ];
-        let entries = self.entries.iter().map(|entry| {
-            (
-                inodes::number(self.ino, &entry.name),
-                entry.kind,
-                entry.name.as_str(),
-            )
-        });
-        let skipped = usize::try_from(offset).unwrap_or(usize::MAX);
-        let numbered = dots.into_iter().chain(entries).zip(1..).skip(skipped);
-        numbered.map(|((ino, kind, name), next)| (ino, next, kind, name))
+        (offset..u64::MAX).map_while(|at| {
+            let (ino, kind, name) = match at {
+                0 => (self.ino, Kind::Directory, "."),
+                1 => (self.parent, Kind::Directory, ".."),
+                at => {
+                    let (name, kind) = self.entries.get(usize::try_from(at - 2).ok()?)?;
+                    (inodes::number(self.ino, name), kind, name)
+                }
+            };
+            Some((ino, at + 1, kind, name))
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tree::Entry;
 
     #[test]
     fn a_listing_goes_on_where_it_stopped() {
@@ -93,7 +91,7 @@ mod tests {
             name: name.to_owned(),
             kind: Kind::File,
         };
-        let listing = Listing::new(5, 1, vec![entry("a"), entry("b")]);
+        let listing = Listing::new(5, 1, Entries::Few(vec![entry("a"), entry("b")]));
         let names = |offset| {
             listing
                 .from(offset)
@@ -109,5 +107,6 @@ mod tests {
         );
         assert_eq!(names(3), [("b".to_owned(), 4)]);
         assert_eq!(names(4), []);
+        assert_eq!(names(u64::MAX), []);
     }
 }

@@ -87,8 +87,31 @@ pub struct ManifestEntry {
     pub snapshot_id: SnapshotId,
     /// The DATA sequence number.
     pub sequence_number: SequenceNumber,
-    /// The file.
-    pub file: DataFile,
+    /// The file; a plan that is made of the entry shares it.
+    pub file: Arc<DataFile>,
+}
+
+/// The columns whose bounds and null counts are kept of a manifest's files. They are most of what a manifest says, and a
+/// plan asks for few of them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Statistics {
+    /// All that are recorded.
+    All,
+    /// Those of these columns.
+    Of(Vec<FieldId>),
+}
+
+impl Statistics {
+    fn keeps(&self, id: FieldId) -> bool {
+        match self {
+            Statistics::All => true,
+            Statistics::Of(ids) => ids.contains(&id),
+        }
+    }
+
+    fn is_nothing(&self) -> bool {
+        matches!(self, Statistics::Of(ids) if ids.is_empty())
+    }
 }
 
 /// A partition tuple: values by partition field id, in the order of the manifest's own spec.

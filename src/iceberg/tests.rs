@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 
 use super::deletion_vector;
 use super::manifest::{
-    DataFile, ManifestContent, ManifestFile, parse_manifest, parse_manifest_list,
+    DataFile, ManifestContent, ManifestFile, Statistics, parse_manifest, parse_manifest_list,
 };
 use super::metadata::{RefKind, Snapshot, SnapshotManifests, TableMetadata};
 use super::schema::Schema;
@@ -111,7 +111,7 @@ impl Table {
         let (mut rows, mut deletes) = (0, false);
         for manifest in self.manifests(snapshot)? {
             let bytes = self.read(&manifest.path)?;
-            let entries = parse_manifest(&bytes, &manifest, &self.metadata)
+            let entries = parse_manifest(&bytes, &manifest, &self.metadata, &Statistics::All)
                 .unwrap_or_else(|e| panic!("{} {}: {e}", self.name, manifest.path));
             let live = manifest
                 .added_files_count
@@ -247,7 +247,9 @@ fn corpus_every_deletion_vector_is_read_and_every_bound_decodes() {
                 let Some(bytes) = table.read(&manifest.path) else {
                     continue;
                 };
-                for entry in parse_manifest(&bytes, &manifest, &table.metadata).unwrap() {
+                for entry in
+                    parse_manifest(&bytes, &manifest, &table.metadata, &Statistics::All).unwrap()
+                {
                     vectors += usize::from(table.check_vector(&entry.file));
                     bounds += table.check_bounds(&entry.file);
                 }

@@ -10,6 +10,7 @@ use super::chunk::{GroupRows, SlotContent};
 use super::clustered::clustered;
 use super::extra::ExtraColumn;
 use super::footer::{FooterInput, TRAILER};
+use super::held::HeldChunks;
 use super::layout::{Bloom, Group, Layout, MAGIC, Segment, SegmentBytes};
 use super::levels::LeafPlan;
 use super::part::{OpenedFile, Part};
@@ -123,6 +124,16 @@ impl ParquetFile {
 
     /// Fills `buf` from `offset`; fewer bytes than asked only at the end of the file.
     pub fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize, ParquetError> {
+        self.read_holding(offset, buf, None)
+    }
+
+    /// As [`ParquetFile::read_at`], for who reads a row group from end to end and holds its chunks so long.
+    pub fn read_holding(
+        &self,
+        offset: u64,
+        buf: &mut [u8],
+        held: Option<&HeldChunks>,
+    ) -> Result<usize, ParquetError> {
         let wanted = self.len.saturating_sub(offset).min(buf.len() as u64);
         // At most the buffer's length.
         let wanted = wanted as usize;
@@ -132,7 +143,7 @@ impl ParquetFile {
             let (piece_end, source) = self.piece(at);
             let len = (piece_end - at).min(rest.len() as u64) as usize;
             let (piece, after) = rest.split_at_mut(len);
-            self.fill_piece(source, at, piece)?;
+            self.fill_piece(source, at, held, piece)?;
             at += len as u64;
             rest = after;
         }
@@ -195,7 +206,13 @@ impl ParquetFile {
         }
     }
 
-    fn fill_piece(&self, piece: Piece, at: u64, out: &mut [u8]) -> Result<(), ParquetError> {
+    fn fill_piece(
+        &self,
+        piece: Piece,
+        at: u64,
+        held: Option<&HeldChunks>,
+        out: &mut [u8],
+    ) -> Result<(), ParquetError> {
         match piece {
             Piece::Magic => copy_from(MAGIC, at, out),
             Piece::Tail => {
@@ -230,7 +247,8 @@ impl ParquetFile {
                         if let Some(known) = known {
                             rows = rows.noting(known);
                         }
-                        self.fill_slot(rows, leaf, segment, inside, out)?;
+                        let held = held.map(|held| (held, index, segment.len));
+                        self.fill_slot(rows, leaf, segment, held, inside, out)?;
                     }
                 }
             }
@@ -243,6 +261,7 @@ impl ParquetFile {
         rows: GroupRows<'_>,
         leaf: usize,
         segment: Segment,
+        holding: Option<(&HeldChunks, usize, u64)>,
         inside: u64,
         out: &mut [u8],
     ) -> Result<(), ParquetError> {
@@ -263,7 +282,7 @@ impl ParquetFile {
             }
             SlotContent::Made => {
                 let (mut filled, chunk_len) =
-                    rows.read_made(&self.view, leaf, target, inside, out)?;
+                    rows.read_made(&self.view, leaf, target, holding, inside, out)?;
                 let rest = segment
                     .len
                     .checked_sub(chunk_len)

@@ -118,7 +118,7 @@ impl TestTable {
 
 pub fn scan_file(file: DataFile, deletes: FileDeletes) -> ScanFile {
     ScanFile {
-        file,
+        file: Arc::new(file),
         sequence_number: SequenceNumber(1),
         deletes,
     }
@@ -126,7 +126,7 @@ pub fn scan_file(file: DataFile, deletes: FileDeletes) -> ScanFile {
 
 pub fn deletes(file: DataFile) -> Arc<DeleteFile> {
     Arc::new(DeleteFile {
-        file,
+        file: Arc::new(file),
         sequence_number: SequenceNumber(2),
     })
 }

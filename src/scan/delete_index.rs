@@ -99,14 +99,14 @@ pub struct DeleteIndex {
 }
 
 impl DeleteIndex {
-    /// Indexes a snapshot's live deletes. `data_paths` are the paths of its live data files; `is_unpartitioned` says of
-    /// a spec whether no field of it partitions anything.
+    /// Indexes a snapshot's live deletes. `live` are those of the paths [`named_by_bounds`] that are live data files';
+    /// `is_unpartitioned` says of a spec whether no field of it partitions anything.
     ///
     /// # Errors
     /// A vector that does not say where it lies or which file it is for; equality deletes without columns.
     pub fn build(
         deletes: Vec<Arc<DeleteFile>>,
-        data_paths: &HashSet<CanonicalPath>,
+        live: &HashSet<CanonicalPath>,
         canonical: impl Fn(&str) -> CanonicalPath,
         is_unpartitioned: impl Fn(SpecId) -> bool,
     ) -> Result<DeleteIndex, ScanError> {
@@ -165,7 +165,7 @@ impl DeleteIndex {
                         // Equal bounds name one path. One that is no live file's may have been cut short by its writer.
                         None => only_path(file)
                             .map(&canonical)
-                            .filter(|path| data_paths.contains(path)),
+                            .filter(|path| live.contains(path)),
                     };
                     match path {
                         Some(path) => index
@@ -200,7 +200,8 @@ impl DeleteIndex {
         Ok(index)
     }
 
-    /// The deletes that apply to a data file, each kind in the order of sequence numbers.
+    /// The deletes that apply to a data file, each kind in the order of sequence numbers. `path` is asked for where deletes
+    /// are known by path.
     ///
     /// # Errors
     /// Two vectors for the file, a vector older than the file, or deletes that name the file but lie in another
@@ -208,16 +209,23 @@ impl DeleteIndex {
     pub fn for_file(
         &self,
         file: &DataFile,
-        path: &CanonicalPath,
+        path: impl FnOnce() -> CanonicalPath,
         sequence_number: SequenceNumber,
     ) -> Result<FileDeletes, ScanError> {
+        if self.is_empty() {
+            return Ok(FileDeletes::default());
+        }
         let partition = Partition::of(file);
+        let by_path = !self.vectors.is_empty() || !self.position_by_path.is_empty();
+        let path = by_path.then(path);
+        let path = path.as_ref();
+        let vector = path.map(|path| self.vector(file, path, &partition, sequence_number));
         let mut deletes = FileDeletes {
-            vector: self.vector(file, path, &partition, sequence_number)?,
+            vector: vector.transpose()?.flatten(),
             ..Default::default()
         };
         if deletes.vector.is_none() {
-            if let Some(by_path) = self.position_by_path.get(path) {
+            if let Some(by_path) = path.and_then(|path| self.position_by_path.get(path)) {
                 for delete in by_path.from(sequence_number) {
                     check_partition(delete, &partition, file)?;
                     deletes.position.push(delete.clone());
@@ -238,6 +246,14 @@ impl DeleteIndex {
                 .extend_from_slice(by_partition.after(sequence_number));
         }
         Ok(deletes)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.vectors.is_empty()
+            && self.position_by_path.is_empty()
+            && self.position_by_partition.is_empty()
+            && self.equality_by_partition.is_empty()
+            && self.equality_everywhere.0.is_empty()
     }
 
     fn vector(
@@ -289,6 +305,20 @@ fn check_partition(
             delete.file.path
         ),
     ))
+}
+
+/// The data files that position deletes name by their bounds alone.
+pub fn named_by_bounds(
+    deletes: &[Arc<DeleteFile>],
+    canonical: impl Fn(&str) -> CanonicalPath,
+) -> HashSet<CanonicalPath> {
+    let of_positions = deletes.iter().filter(|delete| {
+        delete.file.content == FileContent::PositionDeletes
+            && delete.file.referenced_data_file.is_none()
+    });
+    of_positions
+        .filter_map(|delete| only_path(&delete.file).map(&canonical))
+        .collect()
 }
 
 /// The one data file that position deletes name, where their bounds say so.

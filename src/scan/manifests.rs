@@ -6,9 +6,11 @@ use std::sync::Arc;
 use crate::cache::{Cache, CacheKey};
 use crate::iceberg::FormatError;
 use crate::iceberg::manifest::{
-    DataFile, ManifestContent, ManifestEntry, ManifestFile, parse_manifest, parse_manifest_list,
+    DataFile, FileContent, ManifestContent, ManifestEntry, ManifestFile, Statistics,
+    parse_manifest, parse_manifest_list,
 };
 use crate::iceberg::metadata::{Snapshot, SnapshotManifests, TableMetadata};
+use crate::iceberg::types::FieldId;
 use crate::storage::{Expected, Storage};
 
 use super::ScanError;
@@ -19,6 +21,9 @@ const USUAL_MANIFEST: u64 = 8 << 20;
 /// Bytes. Manifests are 8 MiB by default and a list names some thousands of them; neither comes near this.
 const MAX_FILE: u64 = 1 << 30;
 
+/// Bytes that an `Arc` counts its owners with.
+const SHARED: usize = 2 * size_of::<usize>();
+
 /// A manifest's live entries.
 #[derive(Debug)]
 pub struct Manifest {
@@ -26,7 +31,8 @@ pub struct Manifest {
     pub entries: Arc<Vec<ManifestEntry>>,
 }
 
-/// Reads all manifests of a snapshot that may hold live files, in the order of the manifest list.
+/// Reads all manifests of a snapshot that may hold live files: those of deletes, which say what of the others is worth
+/// keeping, and then those of data.
 pub fn read_all(
     metadata: &TableMetadata,
     snapshot: &Snapshot,
@@ -34,14 +40,36 @@ pub fn read_all(
     cache: &Cache,
 ) -> Result<Vec<Manifest>, ScanError> {
     let manifests = list(snapshot, storage)?;
-    let read = |manifest: &ManifestFile| {
-        let entries = read_manifest(metadata, manifest, storage, cache)?;
-        Ok(Manifest {
-            content: manifest.content,
-            entries,
-        })
+    let read = |manifests: &[ManifestFile], statistics: &Statistics| {
+        let read = |manifest: &ManifestFile| {
+            let entries = read_manifest(metadata, manifest, statistics, storage, cache)?;
+            Ok(Manifest {
+                content: manifest.content,
+                entries,
+            })
+        };
+        let read = storage.in_parallel(manifests, read).into_iter();
+        read.collect::<Result<Vec<Manifest>, ScanError>>()
     };
-    storage.in_parallel(&manifests, read).into_iter().collect()
+    let (deletes, data): (Vec<_>, Vec<_>) = manifests
+        .into_iter()
+        .partition(|manifest| manifest.content == ManifestContent::Deletes);
+    let mut all = read(&deletes, &Statistics::All)?;
+    let compared = Statistics::Of(compared_columns(&all));
+    all.extend(read(&data, &compared)?);
+    Ok(all)
+}
+
+/// The columns that equality deletes compare, in order.
+fn compared_columns(deletes: &[Manifest]) -> Vec<FieldId> {
+    let entries = deletes.iter().flat_map(|manifest| manifest.entries.iter());
+    let mut ids: Vec<FieldId> = entries
+        .filter(|entry| entry.file.content == FileContent::EqualityDeletes)
+        .flat_map(|entry| entry.file.equality_ids.iter().copied())
+        .collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids
 }
 
 /// Calls `each` with the path of every live data file of those manifests of a snapshot that are not among `seen` yet.
@@ -55,7 +83,13 @@ pub fn each_data_file(
 ) -> Result<(), ScanError> {
     for manifest in list(snapshot, storage)? {
         if manifest.content == ManifestContent::Data && seen.insert(manifest.path.clone()) {
-            let entries = read_manifest(metadata, &manifest, storage, cache)?;
+            let entries = read_manifest(
+                metadata,
+                &manifest,
+                &Statistics::Of(Vec::new()),
+                storage,
+                cache,
+            )?;
             entries.iter().for_each(|entry| each(&entry.file.path));
         }
     }
@@ -103,6 +137,7 @@ fn read_list(path: &str, storage: &Storage) -> Result<Vec<ManifestFile>, ScanErr
 fn read_manifest(
     metadata: &TableMetadata,
     manifest: &ManifestFile,
+    statistics: &Statistics,
     storage: &Storage,
     cache: &Cache,
 ) -> Result<Arc<Vec<ManifestEntry>>, ScanError> {
@@ -123,6 +158,7 @@ fn read_manifest(
         manifest.first_row_id,
         metadata.format_version,
         types,
+        statistics,
     );
     let key = CacheKey {
         kind: "manifest",
@@ -136,7 +172,7 @@ fn read_manifest(
             ));
         }
         let bytes = file.read_range(0, file.len())?;
-        let entries = parse_manifest(&bytes, manifest, metadata)
+        let entries = parse_manifest(&bytes, manifest, metadata, statistics)
             .map_err(|source| format_error(path, source))?;
         storage.counters().manifests_read.add(1);
         let weight = entries.iter().map(weight).sum();
@@ -151,7 +187,7 @@ fn format_error(path: &str, source: FormatError) -> ScanError {
     }
 }
 
-/// Bytes an entry takes in memory, about.
+/// Bytes an entry takes in memory, about: the entry, its file, and what that has on the heap.
 fn weight(entry: &ManifestEntry) -> usize {
     let DataFile {
         path,
@@ -161,13 +197,15 @@ fn weight(entry: &ManifestEntry) -> usize {
         equality_ids,
         referenced_data_file,
         ..
-    } = &entry.file;
+    } = &*entry.file;
     let bounds = lower_bounds
         .iter()
         .chain(upper_bounds)
         .map(|(_, bytes)| bytes.len() + 24)
         .sum::<usize>();
     size_of::<ManifestEntry>()
+        + SHARED
+        + size_of::<DataFile>()
         + path.len()
         + bounds
         + null_value_counts.len() * 16

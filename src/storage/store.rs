@@ -34,6 +34,7 @@ mod transport;
 
 use grant::Grant;
 pub(super) use place::{Kind, StoreUrl};
+pub use s3::AwsIdentity;
 use transport::Transport;
 
 /// Stores kept open for tables to come.

@@ -80,7 +80,7 @@ impl Tree {
             }
             .map(|node| TableNode::View(*id, node)),
             TableNode::View(id, ViewNode::Parts) => {
-                let known = self.view(ident, *id)?.parts()?.holds(name);
+                let known = self.view(ident, *id)?.parts()?.find(name).is_some();
                 known.then(|| TableNode::View(*id, ViewNode::Part(Arc::from(name))))
             }
             TableNode::Current

@@ -80,32 +80,6 @@ fn fnv1a(bytes: &[u8]) -> u64 {
     })
 }
 
-/// File names for data files at these recorded paths, in the same order: each file's base name, ending in `.parquet`.
-/// Where several have one base name, all but the first get a number.
-pub fn parts<'a>(paths: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let mut taken = std::collections::HashSet::new();
-    let mut names: Vec<(&str, Option<String>)> = paths
-        .map(|path| {
-            let base = path.rsplit('/').next().unwrap_or_default();
-            let stem = base.strip_suffix(".parquet").unwrap_or(base);
-            let name = encode(stem, ".parquet");
-            (stem, taken.insert(name.clone()).then_some(name))
-        })
-        .collect();
-    let mut next = std::collections::HashMap::new();
-    for (stem, name) in names.iter_mut().filter(|(_, name)| name.is_none()) {
-        let number = next.entry(*stem).or_insert(2u64);
-        *name = loop {
-            let candidate = encode(stem, &format!("-{number}.parquet"));
-            *number += 1;
-            if taken.insert(candidate.clone()) {
-                break Some(candidate);
-            }
-        };
-    }
-    names.into_iter().filter_map(|(_, name)| name).collect()
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -137,29 +111,6 @@ mod tests {
         assert_eq!(
             find(encode(&b, "").as_bytes(), [&*a, &*b].into_iter()).unwrap(),
             Some(&*b)
-        );
-    }
-
-    #[test]
-    fn parts_with_one_base_name_are_numbered() {
-        let paths = [
-            "s3://b/p=1/x.parquet",
-            "s3://b/p=2/x.parquet",
-            "b/x-2.parquet",
-            "b/x.parquet",
-            "y.avro",
-            "z",
-        ];
-        assert_eq!(
-            parts(paths.into_iter()),
-            [
-                "x.parquet",
-                "x-3.parquet",
-                "x-2.parquet",
-                "x-4.parquet",
-                "y.avro.parquet",
-                "z.parquet"
-            ]
         );
     }
 }

@@ -121,8 +121,8 @@ impl Tree {
         let mut names: Vec<String> = self
             .list(&self.walk(path).unwrap())
             .unwrap()
-            .into_iter()
-            .map(|entry| entry.name)
+            .iter()
+            .map(|(name, _)| name.to_owned())
             .collect();
         names.sort();
         names

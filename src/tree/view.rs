@@ -1,6 +1,5 @@
 //! A view: one snapshot read with one schema. Its plan and its files' layouts are made when first asked for.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -9,14 +8,14 @@ use serde_json::json;
 
 use crate::cache::CacheKey;
 use crate::iceberg::metadata::{Snapshot, SnapshotManifests};
-use crate::iceberg::types::{FieldId, Type};
+use crate::iceberg::types::Type;
 use crate::parquet::{ParquetFile, View, ViewColumns};
 use crate::scan::{Plan, ScanFile};
 
 use super::faults::{ErrorKind, Faults, TreeError};
 use super::load::{self, Lineage, Source};
-use super::names;
 use super::node::ViewId;
+use super::parts::Parts;
 use super::table::TableState;
 use super::text::Texts;
 
@@ -32,57 +31,11 @@ const LINEAGE_COLUMNS: [&str; 2] = ["_row_id", "_last_updated_sequence_number"];
 /// The names of the metadata columns.
 const METADATA_COLUMNS: [&str; 4] = ["_file", "_pos", "_spec_id", "_partition"];
 
-/// Bytes of memory that a data file's entry takes in a plan, beside its path and bounds.
-const ENTRY_BYTES: usize = 512;
-
 /// Bytes of memory that a column chunk takes in a layout and its footer, about.
 const LAYOUT_BYTES_PER_CHUNK: u64 = 256;
 
 /// What the next view is known by in the cache.
 static NEXT_VIEW: AtomicU64 = AtomicU64::new(0);
-
-/// A view's live data files.
-#[derive(Debug)]
-pub(super) struct Parts {
-    pub(super) plan: Plan,
-    /// Parallel to the plan's files.
-    pub(super) names: Vec<String>,
-    index: HashMap<String, usize>,
-    /// Sizes of the virtual files, in bytes, once known; parallel to the plan's files.
-    lens: Vec<OnceLock<u64>>,
-}
-
-impl Parts {
-    /// Bytes of memory, about.
-    fn weight(&self) -> usize {
-        let bounds = |bounds: &[(FieldId, Box<[u8]>)]| {
-            bounds.iter().map(|(_, b)| b.len() + 32).sum::<usize>()
-        };
-        let files = self.plan.files.iter().map(|file| {
-            let file = &file.file;
-            ENTRY_BYTES
-                + 3 * file.path.len()
-                + bounds(&file.lower_bounds)
-                + bounds(&file.upper_bounds)
-        });
-        files.fold(0, usize::saturating_add)
-    }
-
-    /// Whether a data file goes by this name.
-    pub(super) fn holds(&self, name: &str) -> bool {
-        self.index.contains_key(name)
-    }
-
-    /// The base name of the data file that goes by this name, where it had to be cut.
-    pub(super) fn cut_name(&self, name: &str) -> Option<String> {
-        let path = &self.plan.files.get(*self.index.get(name)?)?.file.path;
-        let base = path
-            .rsplit('/')
-            .next()
-            .filter(|base| names::is_cut(base, ""))?;
-        Some(base.to_owned())
-    }
-}
 
 /// What a view's directory shows. Its plan and its files' layouts are kept in the process's cache, within its budget.
 #[derive(Debug)]
@@ -185,17 +138,7 @@ impl ViewDirectory {
                 Some(snapshot) => load::plan(&self.view, snapshot)?,
                 None => Plan::default(),
             };
-            let names = names::parts(plan.files.iter().map(|file| file.file.path.as_str()));
-            let parts = Parts {
-                index: names
-                    .iter()
-                    .enumerate()
-                    .map(|(i, name)| (name.clone(), i))
-                    .collect(),
-                lens: plan.files.iter().map(|_| OnceLock::new()).collect(),
-                names,
-                plan,
-            };
+            let parts = Parts::new(plan);
             // However large, one plan must stay, or every look-up in it would make it again.
             let weight = parts.weight().min(self.view.cache.budget() / 2);
             Ok((parts, weight))
@@ -205,7 +148,7 @@ impl ViewDirectory {
     /// The virtual file of one data file. Reads its footer.
     pub(super) fn part(&self, name: &str) -> Result<Arc<ParquetFile>, TreeError> {
         let parts = self.parts()?;
-        let index = *parts.index.get(name).ok_or_else(TreeError::not_found)?;
+        let index = parts.find(name).ok_or_else(TreeError::not_found)?;
         match (parts.plan.files.get(index), parts.lens.get(index)) {
             (Some(file), Some(len)) => {
                 self.open(&index.to_string(), std::slice::from_ref(file), len)
@@ -218,9 +161,8 @@ impl ViewDirectory {
     pub(super) fn part_len(&self, name: &str) -> Result<u64, TreeError> {
         let parts = self.parts()?;
         let len = parts
-            .index
-            .get(name)
-            .and_then(|index| parts.lens.get(*index)?.get());
+            .find(name)
+            .and_then(|index| parts.lens.get(index)?.get());
         len.map_or_else(|| Ok(self.part(name)?.len()), |len| Ok(*len))
     }
 

@@ -217,7 +217,7 @@ impl Opened {
         let mut names: Vec<String> = match self {
             Opened::Tree { tree, .. } => {
                 let entries = tree.list(&resolve(tree, path)?).map_err(|e| errno(&e))?;
-                entries.into_iter().map(|e| e.name).collect()
+                entries.iter().map(|(name, _)| name.to_owned()).collect()
             }
             Opened::Mount { mountpoint } => {
                 let entries =

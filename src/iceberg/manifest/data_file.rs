@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{ColumnBounds, DataFile, FileContent, FileFormat, ManifestContent, PartitionTuple};
+use super::{
+    ColumnBounds, DataFile, FileContent, FileFormat, ManifestContent, PartitionTuple, Statistics,
+};
 use crate::iceberg::avro::{Cursor, Record, Schema};
 use crate::iceberg::error::FormatError;
 use crate::iceberg::json::required;
@@ -91,27 +93,34 @@ pub(super) struct RawFile {
 }
 
 impl RawFile {
-    /// Reads the field with this id.
+    /// Reads the field with this id; of statistics those that are asked for.
     pub(super) fn field(
         &mut self,
         id: i32,
         cursor: &mut Cursor<'_>,
         schema: &Schema,
+        statistics: &Statistics,
     ) -> Result<(), FormatError> {
         match id {
+            id::LOWER_BOUNDS | id::UPPER_BOUNDS | id::NULL_VALUE_COUNTS
+                if statistics.is_nothing() =>
+            {
+                cursor.skip(schema)?;
+            }
             id::CONTENT => self.content = cursor.integer(schema)?,
             id::PATH => self.path = cursor.text(schema)?.map(str::to_owned),
             id::FORMAT => self.format = cursor.text(schema)?.map(str::to_owned),
             id::RECORD_COUNT => self.record_count = cursor.integer(schema)?,
             id::FILE_SIZE => self.file_size = cursor.integer(schema)?,
-            id::LOWER_BOUNDS => self.lower_bounds = bounds(cursor, schema)?,
-            id::UPPER_BOUNDS => self.upper_bounds = bounds(cursor, schema)?,
+            id::LOWER_BOUNDS => self.lower_bounds = bounds(cursor, schema, statistics)?,
+            id::UPPER_BOUNDS => self.upper_bounds = bounds(cursor, schema, statistics)?,
             id::NULL_VALUE_COUNTS => {
                 let counts = &mut self.null_value_counts;
                 by_field(cursor, schema, |cursor, field, schema| {
                     let count = cursor
                         .integer(schema)?
-                        .and_then(|count| u64::try_from(count).ok());
+                        .and_then(|count| u64::try_from(count).ok())
+                        .filter(|_| statistics.keeps(field));
                     counts.extend(count.map(|count| (field, count)));
                     Ok(())
                 })?;
@@ -230,10 +239,18 @@ impl RawFile {
     }
 }
 
-fn bounds(cursor: &mut Cursor<'_>, schema: &Schema) -> Result<ColumnBounds, FormatError> {
+fn bounds(
+    cursor: &mut Cursor<'_>,
+    schema: &Schema,
+    statistics: &Statistics,
+) -> Result<ColumnBounds, FormatError> {
     let mut bounds = Vec::new();
     by_field(cursor, schema, |cursor, field, schema| {
-        bounds.extend(cursor.binary(schema)?.map(|bytes| (field, bytes.into())));
+        let bound = cursor
+            .binary(schema)?
+            .filter(|_| statistics.keeps(field))
+            .map(|bytes| (field, bytes.into()));
+        bounds.extend(bound);
         Ok(())
     })?;
     Ok(bounds)

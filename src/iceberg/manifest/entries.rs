@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::data_file::{RawFile, id, id_by_name};
 use super::{
     DataFile, ManifestContent, ManifestEntry, ManifestFile, PartitionTuple, SequenceNumber,
+    Statistics,
 };
 use crate::iceberg::avro::{Container, Cursor, Schema};
 use crate::iceberg::error::FormatError;
@@ -26,15 +27,17 @@ enum Status {
 /// Reads a manifest's live entries (added or existing), in its order, with what they inherit filled in: snapshot id,
 /// sequence number and first row id (spec, "Inheritance", "First Row ID Inheritance").
 ///
-/// `manifest` is what the manifest list says of it; `table` gives the partition spec and its types.
+/// `manifest` is what the manifest list says of it; `table` gives the partition spec and its types; `statistics` says
+/// which bounds and counts are wanted.
 pub fn parse_manifest(
     bytes: &[u8],
     manifest: &ManifestFile,
     table: &TableMetadata,
+    statistics: &Statistics,
 ) -> Result<Vec<ManifestEntry>, FormatError> {
     let container = Container::open(bytes).map_err(|e| e.within("manifest"))?;
-    let mut reader =
-        EntryReader::new(&container, manifest, table).map_err(|e| e.within("manifest"))?;
+    let mut reader = EntryReader::new(&container, manifest, table, statistics)
+        .map_err(|e| e.within("manifest"))?;
     let mut entries = Vec::new();
     let mut position = 0_u64;
     container
@@ -44,12 +47,14 @@ pub fn parse_manifest(
             Ok(())
         })
         .map_err(|e| e.within(format!("manifest[{position}]")))?;
+    entries.shrink_to_fit();
     Ok(entries)
 }
 
 /// What stays the same over the entries of one manifest.
 struct EntryReader<'a> {
     manifest: &'a ManifestFile,
+    statistics: &'a Statistics,
     spec_id: SpecId,
     content: ManifestContent,
     spec: Arc<PartitionSpec>,
@@ -66,6 +71,7 @@ impl<'a> EntryReader<'a> {
         container: &Container<'_>,
         manifest: &'a ManifestFile,
         table: &'a TableMetadata,
+        statistics: &'a Statistics,
     ) -> Result<Self, FormatError> {
         // A manifest that its snapshot names itself has nothing but its own header to go by.
         let inline = manifest.length.is_none();
@@ -111,6 +117,7 @@ impl<'a> EntryReader<'a> {
             .filter(|_| content == ManifestContent::Data);
         Ok(Self {
             manifest,
+            statistics,
             spec_id,
             content,
             spec,
@@ -168,7 +175,7 @@ impl<'a> EntryReader<'a> {
         Ok(Some(ManifestEntry {
             snapshot_id,
             sequence_number,
-            file,
+            file: Arc::new(file),
         }))
     }
 
@@ -222,7 +229,7 @@ impl<'a> EntryReader<'a> {
                     );
                 }
                 Some(id) => raw
-                    .field(id, cursor, &field.schema)
+                    .field(id, cursor, &field.schema, self.statistics)
                     .map_err(|e| e.within(&field.name))?,
                 None => cursor
                     .skip(&field.schema)

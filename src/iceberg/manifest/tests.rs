@@ -219,7 +219,8 @@ fn listed() -> ManifestFile {
 }
 
 fn read(entries: &[Json], listed: &ManifestFile) -> Result<Vec<ManifestEntry>, String> {
-    parse_manifest(&manifest(entries), listed, &table()).map_err(|e| e.to_string())
+    parse_manifest(&manifest(entries), listed, &table(), &Statistics::All)
+        .map_err(|e| e.to_string())
 }
 
 #[test]
@@ -313,7 +314,7 @@ fn rule_18_names_count_only_where_no_field_has_an_id() {
 fn rule_18_all_codecs_are_read() {
     let schema = entry_schema(file_fields(json!({"type": "int", "logicalType": "date"})));
     let entries: Vec<Json> = (0..2000).map(|i| file(&format!("f{i}"))).collect();
-    let plain = parse_manifest(&manifest(&entries), &listed(), &table()).unwrap();
+    let plain = parse_manifest(&manifest(&entries), &listed(), &table(), &Statistics::All).unwrap();
     assert_eq!(plain.len(), 2000);
     let codecs = [
         Codec::Deflate(DeflateSettings::default()),
@@ -323,7 +324,7 @@ fn rule_18_all_codecs_are_read() {
     for codec in codecs {
         let bytes = avro(&schema, &[], codec, &entries);
         assert_eq!(
-            parse_manifest(&bytes, &listed(), &table()).unwrap(),
+            parse_manifest(&bytes, &listed(), &table(), &Statistics::All).unwrap(),
             plain,
             "{codec:?}"
         );
@@ -346,7 +347,7 @@ fn rule_18_names_that_avro_does_not_allow_are_read() {
         .unwrap();
     let mut renamed = bytes;
     renamed[at..at + 8].copy_from_slice(b"day of-x");
-    let read = parse_manifest(&renamed, &listed(), &table()).unwrap();
+    let read = parse_manifest(&renamed, &listed(), &table(), &Statistics::All).unwrap();
     assert_eq!(read[0].file.partition.fields[0].1, Some(Value::Date(7)));
 }
 
@@ -380,7 +381,39 @@ fn rule_22_a_data_file_is_read_whole() {
         content_size: None,
         key_metadata: false,
     };
-    assert_eq!(read.file, expected);
+    assert_eq!(*read.file, expected);
+}
+
+#[test]
+fn statistics_that_nobody_asks_for_are_not_kept() {
+    let counts = json!([{"key": 1, "value": 2}, {"key": 7, "value": 0}]);
+    let bounds = json!([{"key": 1, "value": "\u{1}"}, {"key": 7, "value": "\u{2}"}]);
+    let entry = with(
+        file("f"),
+        &[
+            ("null_value_counts", counts),
+            ("lower_bounds", bounds.clone()),
+            ("upper_bounds", bounds),
+        ],
+    );
+    let kept = |statistics| {
+        let read = parse_manifest(
+            &manifest(std::slice::from_ref(&entry)),
+            &listed(),
+            &table(),
+            &statistics,
+        );
+        let file = read.unwrap().remove(0).file;
+        assert_eq!(file.split_offsets_count, 2);
+        let ids = |bounds: &ColumnBounds| bounds.iter().map(|(id, _)| id.0).collect::<Vec<_>>();
+        let counted: Vec<i32> = file.null_value_counts.iter().map(|(id, _)| id.0).collect();
+        assert_eq!(ids(&file.lower_bounds), counted);
+        assert_eq!(ids(&file.upper_bounds), counted);
+        counted
+    };
+    assert_eq!(kept(Statistics::All), [1, 7]);
+    assert_eq!(kept(Statistics::Of(vec![FieldId(7)])), [7]);
+    assert_eq!(kept(Statistics::Of(vec![])), [0; 0]);
 }
 
 #[test]
@@ -530,6 +563,7 @@ fn rule_21_columns_may_be_wholly_absent() {
         &avro(&schema, &[], Codec::Null, &[entry]),
         &listed(),
         &table(),
+        &Statistics::All,
     )
     .unwrap();
     assert_eq!(
@@ -546,7 +580,7 @@ fn rule_24_day_partitions_are_int_or_date_and_equal() {
         Codec::Null,
         &[file("f")],
     );
-    let as_int = parse_manifest(&bytes, &listed(), &table()).unwrap();
+    let as_int = parse_manifest(&bytes, &listed(), &table(), &Statistics::All).unwrap();
     let as_date = read(&[file("f")], &listed()).unwrap();
     assert_eq!(as_int[0].file.partition, as_date[0].file.partition);
 }
@@ -561,7 +595,13 @@ fn rule_24_void_is_null_and_a_dropped_source_takes_the_writers_type() {
     spec.fields[0].source_ids = vec![FieldId(99)];
     spec.fields[0].transform = Transform::Identity;
     dropped.partition_specs.insert(SpecId(1), Arc::new(spec));
-    let entries = parse_manifest(&manifest(&[file("f")]), &listed(), &dropped).unwrap();
+    let entries = parse_manifest(
+        &manifest(&[file("f")]),
+        &listed(),
+        &dropped,
+        &Statistics::All,
+    )
+    .unwrap();
     assert_eq!(
         entries[0].file.partition.fields[0],
         (FieldId(1000), Some(Value::Date(19000)))
@@ -592,6 +632,7 @@ fn rule_19_a_spec_that_the_table_lacks_is_taken_from_the_manifest() {
         &avro(&schema, &header, Codec::Null, &[file("f")]),
         &manifest,
         &table(),
+        &Statistics::All,
     );
     let error = read.unwrap_err().to_string();
     assert!(
@@ -606,6 +647,7 @@ fn rule_19_a_spec_that_the_table_lacks_is_taken_from_the_manifest() {
         &avro(&schema, &header, Codec::Null, &[file("f")]),
         &manifest,
         &table(),
+        &Statistics::All,
     )
     .unwrap();
     assert_eq!(
@@ -616,6 +658,7 @@ fn rule_19_a_spec_that_the_table_lacks_is_taken_from_the_manifest() {
         &avro(&schema, &[], Codec::Null, &[file("f")]),
         &manifest,
         &table(),
+        &Statistics::All,
     );
     assert!(none.unwrap_err().to_string().contains("spec 9 is neither"));
 }
@@ -650,7 +693,7 @@ fn rule_16_inline_manifests_take_snapshot_and_spec_from_elsewhere() {
         Codec::Null,
         &[file("f")],
     );
-    let read = parse_manifest(&bytes, &inline, &table()).unwrap();
+    let read = parse_manifest(&bytes, &inline, &table(), &Statistics::All).unwrap();
     assert_eq!(
         (read[0].snapshot_id, read[0].sequence_number),
         (SnapshotId(4), SequenceNumber(0))
@@ -721,7 +764,7 @@ proptest! {
             if is_list {
                 let _ = parse_manifest_list(&bytes);
             } else {
-                let _ = parse_manifest(&bytes, &listed(), &table());
+                let _ = parse_manifest(&bytes, &listed(), &table(), &Statistics::All);
             }
         }
     }

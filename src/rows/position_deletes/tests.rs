@@ -303,7 +303,7 @@ fn rule_32_a_vector_of_an_impossible_size_is_not_read() {
     let table = TestTable::new();
     let mut file = with_vector(&table, &[1], 1);
     let mut vector = file.deletes.vector.as_deref().unwrap().clone();
-    vector.file.content_size = Some(1 << 40);
+    Arc::make_mut(&mut vector.file).content_size = Some(1 << 40);
     file.deletes.vector = Some(Arc::new(vector));
     assert!(
         error(&table, &file)

@@ -43,7 +43,7 @@ const UNPARTITIONED: (i32, Option<Value>) = (0, None);
 
 fn data(path: &str, sequence_number: i64, (spec, value): (i32, Option<Value>)) -> ScanFile {
     ScanFile {
-        file: file(FileContent::Data, path, spec, value),
+        file: Arc::new(file(FileContent::Data, path, spec, value)),
         sequence_number: SequenceNumber(sequence_number),
         deletes: FileDeletes::default(),
     }
@@ -56,7 +56,7 @@ fn delete(
     (spec, value): (i32, Option<Value>),
 ) -> DeleteFile {
     DeleteFile {
-        file: file(content, path, spec, value),
+        file: Arc::new(file(content, path, spec, value)),
         sequence_number: SequenceNumber(sequence_number),
     }
 }
@@ -80,7 +80,7 @@ fn equality(path: &str, sequence_number: i64, partition: (i32, Option<Value>)) -
 }
 
 fn referring_to(data: &str, mut delete: DeleteFile) -> DeleteFile {
-    delete.file.referenced_data_file = Some(data.to_owned());
+    Arc::make_mut(&mut delete.file).referenced_data_file = Some(data.to_owned());
     delete
 }
 
@@ -91,9 +91,9 @@ fn vector(
     partition: (i32, Option<Value>),
 ) -> DeleteFile {
     let mut vector = referring_to(data, position(path, sequence_number, partition));
-    vector.file.format = FileFormat::Puffin;
-    vector.file.content_offset = Some(4);
-    vector.file.content_size = Some(40);
+    Arc::make_mut(&mut vector.file).format = FileFormat::Puffin;
+    Arc::make_mut(&mut vector.file).content_offset = Some(4);
+    Arc::make_mut(&mut vector.file).content_size = Some(40);
     vector
 }
 
@@ -190,8 +190,10 @@ fn rule_26_position_deletes_that_refer_to_a_file_apply_to_it_alone() {
 fn rule_26_equal_bounds_of_file_path_tell_which_file_is_meant() {
     let bounded = |name: &str, lower: &str, upper: &str| {
         let mut delete = position(name, 5, UNPARTITIONED);
-        delete.file.lower_bounds = vec![(reserved::DELETE_FILE_PATH, lower.as_bytes().into())];
-        delete.file.upper_bounds = vec![(reserved::DELETE_FILE_PATH, upper.as_bytes().into())];
+        Arc::make_mut(&mut delete.file).lower_bounds =
+            vec![(reserved::DELETE_FILE_PATH, lower.as_bytes().into())];
+        Arc::make_mut(&mut delete.file).upper_bounds =
+            vec![(reserved::DELETE_FILE_PATH, upper.as_bytes().into())];
         delete
     };
     let deletes = || {
@@ -246,14 +248,14 @@ fn rule_27_two_vectors_for_one_file_are_an_error() {
 #[test]
 fn rule_27_a_vector_must_say_what_it_is_for_and_where_it_lies() {
     let mut nameless = vector("v", "/t/a", 5, UNPARTITIONED);
-    nameless.file.referenced_data_file = None;
+    Arc::make_mut(&mut nameless.file).referenced_data_file = None;
     refused(
         data("/t/a", 5, UNPARTITIONED),
         vec![nameless],
         "refers to no data file",
     );
     let mut placeless = vector("v", "/t/a", 5, UNPARTITIONED);
-    placeless.file.content_offset = None;
+    Arc::make_mut(&mut placeless.file).content_offset = None;
     refused(
         data("/t/a", 5, UNPARTITIONED),
         vec![placeless],
@@ -316,7 +318,7 @@ fn rule_29_equality_deletes_match_older_files_of_their_partition_or_everywhere()
 #[test]
 fn rule_29_equality_deletes_without_columns_are_an_error() {
     let mut keyless = equality("e", 6, UNPARTITIONED);
-    keyless.file.equality_ids.clear();
+    Arc::make_mut(&mut keyless.file).equality_ids.clear();
     refused(
         data("/t/a", 5, UNPARTITIONED),
         vec![keyless],
@@ -327,11 +329,11 @@ fn rule_29_equality_deletes_without_columns_are_an_error() {
 #[test]
 fn rule_30_bounds_of_other_columns_discard_no_delete() {
     let mut file = data("/t/a", 5, UNPARTITIONED);
-    file.file.lower_bounds = vec![(FieldId(2), [0].into())];
-    file.file.upper_bounds = vec![(FieldId(2), [1].into())];
+    Arc::make_mut(&mut file.file).lower_bounds = vec![(FieldId(2), [0].into())];
+    Arc::make_mut(&mut file.file).upper_bounds = vec![(FieldId(2), [1].into())];
     let mut delete = equality("e", 6, UNPARTITIONED);
-    delete.file.lower_bounds = vec![(FieldId(2), [5].into())];
-    delete.file.upper_bounds = vec![(FieldId(2), [6].into())];
+    Arc::make_mut(&mut delete.file).lower_bounds = vec![(FieldId(2), [5].into())];
+    Arc::make_mut(&mut delete.file).upper_bounds = vec![(FieldId(2), [6].into())];
     assert_eq!(applied(file, vec![delete]), " |  | e");
 }
 

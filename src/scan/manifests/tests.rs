@@ -3,9 +3,10 @@
 use crate::parallel::in_parallel;
 
 use super::*;
-use crate::iceberg::manifest::SequenceNumber;
+use crate::iceberg::manifest::{FileFormat, PartitionTuple, SequenceNumber};
 use crate::iceberg::metadata::SnapshotId;
 use crate::iceberg::partition::SpecId;
+use crate::scan::ScanFile;
 
 #[test]
 fn rule_17_only_known_zero_counts_skip_a_manifest() {
@@ -38,4 +39,35 @@ fn manifests_read_in_parallel_keep_their_order() {
         in_parallel(&items, |item| item * 2),
         (0..100).map(|item| item * 2).collect::<Vec<_>>()
     );
+}
+
+/// A million of them take 700 MB, with what the tree keeps of each.
+#[test]
+fn a_planned_file_with_a_path_of_150_bytes_takes_at_most_600() {
+    let entry = ManifestEntry {
+        snapshot_id: SnapshotId(1),
+        sequence_number: SequenceNumber(1),
+        file: Arc::new(DataFile {
+            content: FileContent::Data,
+            path: "p".repeat(150),
+            format: FileFormat::Parquet,
+            spec_id: SpecId(0),
+            partition: Arc::new(PartitionTuple::default()),
+            record_count: 1,
+            file_size: 1,
+            lower_bounds: vec![],
+            upper_bounds: vec![],
+            null_value_counts: vec![],
+            split_offsets_count: 1,
+            equality_ids: vec![],
+            first_row_id: None,
+            referenced_data_file: None,
+            content_offset: None,
+            content_size: None,
+            key_metadata: false,
+        }),
+    };
+    let planned = size_of::<Arc<ScanFile>>() + SHARED + size_of::<ScanFile>();
+    let bytes = weight(&entry) + planned;
+    assert!(bytes <= 600, "{bytes} bytes");
 }
