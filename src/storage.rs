@@ -256,6 +256,7 @@ impl Storage {
 
         let table = options.directory(table_root, access)?;
         let location = Location::parse(recorded_location);
+        rules.extend(granted_below(options, &location, access)?);
         if !location.is_everything() {
             rules.push(Rule {
                 from: location.clone(),
@@ -553,6 +554,26 @@ pub fn read_named_file(
     let mut buffer = zeroed(&name, size)?;
     read_counted(&file, &mut buffer, 0, &name, &options.counters)?;
     Ok(Bytes::from(buffer))
+}
+
+/// Places beneath a location for which the catalog grants access of their own, the deepest first.
+fn granted_below(
+    options: &StorageOptions,
+    location: &Location,
+    access: &Arc<StoreAccess>,
+) -> Result<Vec<Rule>, StorageError> {
+    let mut rules = Vec::new();
+    for grant in &access.credentials {
+        let from = Location::parse(&grant.prefix);
+        if location.relative(&from).is_some()
+            && let Ok(address @ Address::Remote(_)) = grant.prefix.parse()
+        {
+            let root = options.directory(&address, access)?;
+            rules.push(Rule { from, root });
+        }
+    }
+    rules.sort_by_key(|rule| std::cmp::Reverse(rule.from.depth()));
+    Ok(rules)
 }
 
 /// A directory under the path it was given by, made absolute, and under its real one; a store's under its URL.

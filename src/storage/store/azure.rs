@@ -59,7 +59,7 @@ pub(super) fn open(opening: Opening<'_>) -> Result<Client, StorageError> {
         .all(|name| properties.get(name).is_some());
     if flag(properties, "adls.anonymous")?.unwrap_or(false) {
         builder = builder.with_skip_signature(true);
-    } else if credential(properties, &connection, &account)?.is_some() || grant.is_renewable() {
+    } else if credential(properties, &connection, &account)?.is_some() {
         builder = builder.with_credentials(Arc::new(Granted {
             grant: Arc::clone(grant),
             account,

@@ -48,7 +48,7 @@ pub(super) fn open(opening: Opening<'_>) -> Result<Client, StorageError> {
                 bearer: String::new(),
             }),
         ));
-    } else if properties.get(TOKEN).is_some() || grant.is_renewable() {
+    } else if properties.get(TOKEN).is_some() {
         builder = builder.with_credentials(Arc::new(Granted(Arc::clone(grant))));
     } else if let Some(key) = properties.get("gcs.credentials-json") {
         builder = builder.with_service_account_key(key);

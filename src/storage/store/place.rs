@@ -91,7 +91,7 @@ impl StoreUrl {
         }
     }
 
-    /// The place as catalogs may spell it.
+    /// The place as catalogs may spell it, with a slash at its end.
     pub(super) fn spellings(&self) -> Vec<String> {
         let schemes: &[&str] = match self.kind {
             Kind::S3 => &["s3", "s3a", "s3n"],
@@ -102,7 +102,10 @@ impl StoreUrl {
         };
         let base = self.base();
         let rest = base.split_once(':').map_or("", |(_, rest)| rest);
-        let spelling = |scheme: &&str| format!("{scheme}:{rest}/{}", self.key);
+        let spelling = |scheme: &&str| match self.key.as_str() {
+            "" => format!("{scheme}:{rest}/"),
+            key => format!("{scheme}:{rest}/{key}/"),
+        };
         schemes.iter().map(spelling).collect()
     }
 

@@ -171,7 +171,7 @@ fn base_credentials(
     named: Option<&str>,
     profile: Option<Profile>,
 ) -> Option<Keys> {
-    if granted(properties).is_some() || grant.is_renewable() {
+    if granted(properties).is_some() {
         return Some(Keys::Granted(Arc::clone(grant)));
     }
     ambient(named, profile)
