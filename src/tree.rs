@@ -463,6 +463,14 @@ impl Tree {
         })
     }
 
+    /// The last listing, where it is to be made anew.
+    fn old_listing(&self, namespace: &Arc<[String]>) -> Option<Arc<Listing>> {
+        let listings = self.listings.lock();
+        let mut listings = listings.unwrap_or_else(PoisonError::into_inner);
+        let (made, listing) = listings.get(namespace)?;
+        (made.elapsed() >= self.source.options.refresh).then(|| Arc::clone(listing))
+    }
+
     fn namespace_entries(&self, namespace: &Arc<[String]>) -> Result<Vec<Entry>> {
         let (listing, _) = self.listing(namespace)?;
         // A table that holds tables of its own is shown as the table.
