@@ -205,11 +205,11 @@ fn equality_deletes(bench: &Bench) {
         let deletes = table.equality_deletes(&[1], "1 x: long", rows);
         table.commit(Commit::of([deletes]));
         table.save();
-        // Its size says which rows survive; no page is transcoded for it.
+        // Its footer says how many rows are left, and is made for the read of its end.
         bench.run(&name, ROWS, || {
-            opened(&table)
-                .read_range("current/t.parquet", 0, 4)
-                .unwrap()
+            let opened = opened(&table);
+            let size = opened.size("current/t.parquet").unwrap();
+            opened.read_range("current/t.parquet", size - 8, 8).unwrap()
         });
     }
 }
