@@ -20,8 +20,10 @@ use std::sync::Arc;
 use crate::cache::disk::{DiskCache, DiskKey, Payload};
 use crate::cache::{Cache, CacheKey, Tag};
 use crate::iceberg::FormatError;
-use crate::iceberg::manifest::FileFormat;
-use crate::storage::{SourceFile, SpillWriter, Spilled, SpilledReader, Storage, StorageError};
+use crate::iceberg::manifest::{DataFile, FileFormat};
+use crate::storage::{
+    Expected, SourceFile, SpillWriter, Spilled, SpilledReader, Storage, StorageError,
+};
 
 mod avro;
 mod columns;
@@ -88,21 +90,29 @@ impl From<FormatError> for Failure {
 pub fn open(
     storage: &Storage,
     cache: &Cache,
-    path: &str,
-    format: &FileFormat,
+    file: &DataFile,
 ) -> Result<Arc<SourceFile>, ConvertError> {
-    let convert: fn(&SourceFile, BufWriter<SpillWriter>) -> _ = match format {
-        FileFormat::Parquet => return Ok(storage.open(path)?),
+    let path = &file.path;
+    let mut expected = Expected {
+        size: Some(file.file_size),
+        first: None,
+    };
+    let convert: fn(&SourceFile, BufWriter<SpillWriter>) -> _ = match &file.format {
+        FileFormat::Parquet => return Ok(storage.open_expecting(path, &expected)?),
         FileFormat::Avro => avro::convert,
         FileFormat::Orc => orc::convert,
         other => {
             return Err(ConvertError::Unsupported {
-                path: path.to_owned(),
+                path: path.clone(),
                 feature: format!("the file format {other:?}"),
             });
         }
     };
-    let source = storage.open(path)?;
+    if file.format == FileFormat::Avro {
+        // It is read from its beginning.
+        expected.first = Some(0..avro::HEADER);
+    }
+    let source = storage.open_expecting(path, &expected)?;
     let key = CacheKey {
         kind: "as-parquet",
         id: format!("{:?}", source.identity()),
@@ -114,10 +124,11 @@ pub fn open(
         };
         let disk_key = DiskKey {
             kind: "as-parquet",
-            id: format!("{format:?} {:?}", source.identity()),
+            id: format!("{:?} {:?}", file.format, source.identity()),
             tag: Tag::NONE,
         };
-        if let Some(disk) = cache.disk()
+        let disk = cache.disk().filter(|_| source.identity().is_lasting());
+        if let Some(disk) = disk
             && let Some(made) = kept(disk, &disk_key, spill()?)
         {
             let len = made.len();
@@ -127,7 +138,7 @@ pub fn open(
             .map_err(|failure| failure.in_file(path))?;
         storage.counters().files_converted.add(1);
         let made = Arc::new(made);
-        if let Some(disk) = cache.disk() {
+        if let Some(disk) = disk {
             let (len, made) = (made.len(), Arc::clone(&made));
             let read = Box::new(SpilledReader::new(made));
             disk.put(&disk_key, Payload::Stream { len, read });

@@ -59,6 +59,8 @@ struct State {
     entries: LruCache<CacheKey, Entry>,
     /// The sum of the entries' weights.
     bytes: usize,
+    /// Of the budget, for what is held elsewhere ([`Cache::reserve`]).
+    reserved: usize,
     /// What lies in the spill file.
     spilled: LruCache<CacheKey, Spilt>,
     /// The sum of their bytes there.
@@ -139,6 +141,7 @@ impl Cache {
         let state = State {
             entries: LruCache::unbounded(),
             bytes: 0,
+            reserved: 0,
             spilled: LruCache::unbounded(),
             spilled_bytes: 0,
             making: HashMap::new(),
@@ -300,6 +303,30 @@ impl Cache {
         self.budget
     }
 
+    /// Whether an entry is kept, or being made.
+    pub fn has(&self, key: &CacheKey) -> bool {
+        let state = self.lock();
+        state.entries.contains(key) || state.spilled.contains(key) || state.making.contains_key(key)
+    }
+
+    /// Gives bytes of the budget away to who holds something of that size outside of the cache, which keeps less for as
+    /// long. `None`: half of the budget is given away.
+    pub fn reserve(self: &Arc<Self>, bytes: usize) -> Option<Reservation> {
+        let mut state = self.lock();
+        let reserved = state.reserved.saturating_add(bytes);
+        if reserved > self.budget / 2 {
+            return None;
+        }
+        state.reserved = reserved;
+        let dropped = state.shrink(self.budget);
+        drop(state);
+        self.spill(dropped);
+        Some(Reservation {
+            cache: Arc::clone(self),
+            bytes,
+        })
+    }
+
     /// Bytes kept in the spill file now.
     pub fn spilled_bytes(&self) -> u64 {
         self.lock().spilled_bytes
@@ -414,20 +441,33 @@ impl State {
                 replaced.spill = None;
                 dropped.push((key, replaced));
             }
-            while self.bytes > budget
-                && let Some((key, oldest)) = self.entries.pop_lru()
-            {
-                self.bytes -= oldest.weight;
-                dropped.push((key, oldest));
-            }
         }
-        for (key, entry) in &dropped {
+        self.note_spilling(&dropped);
+        dropped.extend(self.shrink(budget));
+        dropped
+    }
+
+    /// Takes out what the budget has no room for.
+    fn shrink(&mut self, budget: usize) -> Vec<(CacheKey, Entry)> {
+        let mut dropped = Vec::new();
+        while self.bytes.saturating_add(self.reserved) > budget
+            && let Some((key, oldest)) = self.entries.pop_lru()
+        {
+            self.bytes -= oldest.weight;
+            dropped.push((key, oldest));
+        }
+        self.note_spilling(&dropped);
+        dropped
+    }
+
+    /// Entries that are going to be spilled stand among those that are being made.
+    fn note_spilling(&mut self, dropped: &[(CacheKey, Entry)]) {
+        for (key, entry) in dropped {
             if entry.spill.is_some() {
                 let making = Making::made(Arc::clone(&entry.value));
                 self.making.insert(key.clone(), Arc::new(making));
             }
         }
-        dropped
     }
 
     /// Keeps an entry that lies in the spill file, and gives back those that had to go for it.
@@ -449,6 +489,28 @@ impl State {
             dropped.push(oldest);
         }
         dropped
+    }
+}
+
+/// Bytes of a cache's budget that are given away, until this is dropped.
+#[derive(Debug)]
+pub struct Reservation {
+    cache: Arc<Cache>,
+    bytes: usize,
+}
+
+impl Reservation {
+    /// Gives back all but so many bytes.
+    pub fn shrink(&mut self, bytes: usize) {
+        let back = self.bytes.saturating_sub(bytes);
+        self.bytes -= back;
+        self.cache.lock().reserved -= back;
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.shrink(0);
     }
 }
 

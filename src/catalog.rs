@@ -11,8 +11,12 @@ use crate::storage::{Address, StorageError, StoreAccess};
 
 mod connection;
 pub mod directory;
+mod glue;
+mod hive;
 mod metadata_file;
+mod metastore;
 mod outage;
+mod pyiceberg;
 mod rest;
 mod sql;
 
@@ -107,6 +111,10 @@ pub trait Catalog: Send + Sync {
     fn list(&self, namespace: &[String]) -> Result<Listing, CatalogError>;
     /// Where a table's current metadata is now. `Ok(None)`: there is no such table.
     fn table(&self, ident: &TableIdent) -> Result<Option<TablePointer>, CatalogError>;
+    /// Whether the catalog answers at all: the simplest question there is.
+    fn answers(&self) -> Result<(), CatalogError> {
+        self.list(&[]).map(drop)
+    }
     /// Whether a table lies where its metadata says, whatever the pointer's `root`: so in catalogs that know a table by
     /// its metadata file alone, which may lie apart from it (`write.metadata.path`).
     fn tables_lie_where_recorded(&self) -> bool {

@@ -64,7 +64,7 @@ counters! {
     store_requests,
     /// Bytes of the answers' bodies.
     store_bytes,
-    /// Questions to REST catalogs and to those who give out their tokens.
+    /// Questions to catalogs and to those who give out their tokens.
     catalog_requests,
     /// Requests sent again, after throttling, a reset, a broken answer or silence.
     store_retries,
@@ -78,6 +78,8 @@ counters! {
     text_pieces_rendered,
     /// Texts sized.
     texts_sized,
+    /// Openings of files that the kernel reads without asking.
+    files_passed_through,
     /// Look-ups in the memory cache that found their entry.
     cache_hits,
     /// Look-ups that did not.

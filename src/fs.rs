@@ -8,6 +8,7 @@
 //!   `FOPEN_DIRECT_IO` and the mount asks for `FUSE_DIRECT_IO_ALLOW_MMAP`; a kernel before 6.6 has no mmap on such
 //!   files, and there they open through the page cache;
 //! - no pages of files that differ from one opening to the next; the pages of the others for ever;
+//! - no pages of a text that lies whole in a file of the system, which the kernel reads by itself ([`backing`]);
 //! - no size of a text that has not been sized: [`Filesystem::lookup`] answers with a lifetime of nothing, and whoever
 //!   asks for the size waits for it ([`waiting`]). The kernel would ask for attributes before it opens a file if it
 //!   checked permissions (`default_permissions`), so that `head` would wait too; there is nothing to check: everybody
@@ -31,6 +32,7 @@ use fuser::{
 
 use crate::tree::{Attributes, Caching, ErrorKind, Kind, Node, OpenFile, Sizing, Tree, TreeError};
 
+mod backing;
 mod handles;
 mod inodes;
 mod mount;
@@ -39,6 +41,7 @@ mod workers;
 
 pub use mount::{Event, Mount, MountOptions, MountTable, MountedAt, resolve, unmount};
 
+use backing::Backings;
 use handles::{Handles, Listing};
 use inodes::Inodes;
 use waiting::Waiting;
@@ -73,6 +76,7 @@ struct Shared {
     inodes: Inodes,
     files: Handles<OpenFile>,
     listings: Handles<Listing>,
+    backings: Backings,
     /// Whether files that are read past the page cache can be mapped into memory.
     direct_mmap: bool,
 }
@@ -87,6 +91,7 @@ impl BergFs {
                 inodes: Inodes::new(root),
                 files: Handles::default(),
                 listings: Handles::default(),
+                backings: Backings::default(),
                 direct_mmap: false,
             }),
             workers: Arc::new(Workers::new()),
@@ -239,6 +244,10 @@ impl Filesystem for BergFs {
         for flag in wished {
             let _ = config.add_capabilities(flag);
         }
+        // With this depth a file system may still be laid over the mount.
+        if config.set_max_stack_depth(1).is_ok() {
+            let _ = config.add_capabilities(InitFlags::FUSE_PASSTHROUGH);
+        }
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
             shared.direct_mmap = direct_mmap;
         }
@@ -291,11 +300,21 @@ impl Filesystem for BergFs {
         }
         let work = move |shared: &Shared| {
             let file = shared.tree.open(&shared.node(ino)?).map_err(errno)?;
-            let flags = shared.open_flags(&file);
-            Ok((shared.files.add(file), flags))
+            let (flags, backing) = (shared.open_flags(&file), file.backing());
+            Ok((shared.files.add(file), flags, backing))
         };
-        self.hand_off("open", work, |outcome| match outcome {
-            Ok((handle, flags)) => reply.opened(FileHandle(handle), flags),
+        let shared = Arc::clone(&self.shared);
+        self.hand_off("open", work, move |outcome| match outcome {
+            Ok((handle, flags, file)) => {
+                let handle = FileHandle(handle);
+                match shared.backings.open(ino.0, file.as_deref(), &reply) {
+                    Some(backing) => {
+                        shared.tree.counters().files_passed_through.add(1);
+                        reply.opened_passthrough(handle, FopenFlags::empty(), &backing);
+                    }
+                    None => reply.opened(handle, flags),
+                }
+            }
             Err(errno) => reply.error(errno),
         });
     }
@@ -345,7 +364,7 @@ impl Filesystem for BergFs {
     fn release(
         &self,
         _: &Request,
-        _: INodeNo,
+        ino: INodeNo,
         fh: FileHandle,
         _: OpenFlags,
         _: Option<LockOwner>,
@@ -353,6 +372,7 @@ impl Filesystem for BergFs {
         reply: ReplyEmpty,
     ) {
         self.shared.files.remove(fh.0);
+        self.shared.backings.close(ino.0);
         reply.ok();
     }
 

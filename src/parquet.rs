@@ -48,6 +48,7 @@ mod extra;
 mod file;
 mod footer;
 pub mod format;
+mod held;
 mod keep;
 mod kept;
 mod layout;
@@ -70,6 +71,7 @@ mod values;
 pub use contents::GroupContent;
 pub use error::DecodeError;
 pub use file::ParquetFile;
+pub use held::HeldChunks;
 
 /// What a view is made from: a table state, the schema it is read with, and the columns it shows.
 #[derive(Debug)]

@@ -26,6 +26,7 @@ use url::Url;
 
 use crate::cache::Cache;
 use crate::counters::Counters;
+use crate::parallel::{in_parallel, in_parallel_waiting};
 
 use descriptors::Descriptors;
 use directory::{Directory, StoreDirectory};
@@ -59,7 +60,7 @@ pub(crate) use location::percent_decoded;
 pub use remote::Expected;
 pub use source_file::{FileIdentity, SourceFile};
 pub use spill::{Spill, SpillWriter, Spilled, SpilledReader};
-pub use store::Level;
+pub use store::{AwsIdentity, Level};
 
 /// Linux's `PATH_MAX`. A longer recorded path opens nothing, and is refused before it is matched against anything.
 const MAX_PATH: usize = 4096;
@@ -302,6 +303,18 @@ impl Storage {
     /// Whether the table lies in a store, so that many files are better asked for at once.
     pub fn is_remote(&self) -> bool {
         matches!(self.table_root, Directory::Store(_))
+    }
+
+    /// Applies `read` to each item on several threads: on many where they wait for a store.
+    pub fn in_parallel<I: Sync, R: Send>(
+        &self,
+        items: &[I],
+        read: impl Fn(&I) -> R + Sync,
+    ) -> Vec<R> {
+        match self.is_remote() {
+            true => in_parallel_waiting(items, read),
+            false => in_parallel(items, read),
+        }
     }
 
     /// Opens a file by the path the table's metadata records for it. Regular files beneath allowed roots only.

@@ -27,6 +27,7 @@ use lru::LruCache;
 
 use crate::cache::Cache;
 use crate::catalog::{Catalog, CatalogError, Listing, TableIdent};
+use crate::counters::Counters;
 use crate::iceberg::metadata::RefKind;
 use crate::text::{Engine, Format};
 
@@ -46,7 +47,7 @@ mod view;
 #[cfg(test)]
 mod tests;
 
-pub use crate::text::Sizing;
+pub use crate::text::{Sizing, SpilledText};
 pub use faults::{ErrorKind, Faults, TreeError};
 pub use load::{Lineage, TreeOptions};
 pub use node::{DaemonNode, Node, TableNode, ViewId, ViewNode};
@@ -198,6 +199,11 @@ impl Tree {
     /// The mount's root directory.
     pub fn root(&self) -> Node {
         self.root.clone()
+    }
+
+    /// Counters of the work done.
+    pub fn counters(&self) -> &Counters {
+        &self.source.counters
     }
 
     /// The faults so far, and where more are noted.

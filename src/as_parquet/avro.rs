@@ -29,7 +29,7 @@ use crate::iceberg::value::decimal_be;
 use crate::storage::{SourceFile, SpillWriter, Spilled};
 
 /// Bytes read for a file's header at first. Spark writes the table's schema there too.
-const HEADER: u64 = 64 << 10;
+pub(super) const HEADER: u64 = 64 << 10;
 /// The largest header that is read, in bytes.
 const MAX_HEADER: u64 = 64 << 20;
 /// Bytes of a block's two numbers, at most.
@@ -68,14 +68,16 @@ pub fn convert(file: &SourceFile, out: BufWriter<SpillWriter>) -> Result<Spilled
     let mut columns = Columns::new(root.build().map_err(unwritable)?, out)?;
 
     let mut offset = container.header_len(&header) as u64;
+    let whole = offset..file.len();
     while offset < file.len() {
-        let numbers = file.read_range(offset, BLOCK_HEADER.min(file.len() - offset))?;
+        let numbers = BLOCK_HEADER.min(file.len() - offset);
+        let numbers = file.read_range_within(offset, numbers, &whole)?;
         let mut cursor = Cursor::new(&numbers);
         let (count, size) = (cursor.long()?, cursor.long()?);
         offset += (numbers.len() - cursor.rest().len()) as u64;
         let size = u64::try_from(size).ok().filter(|size| *size <= MAX_BLOCK);
         let size = size.ok_or_else(|| corrupt("a block of an impossible size"))?;
-        let stored = file.read_range(offset, size + SYNC_LENGTH as u64)?;
+        let stored = file.read_range_within(offset, size + SYNC_LENGTH as u64, &whole)?;
         offset += stored.len() as u64;
         let (block, sync) = stored
             .split_last_chunk::<{ SYNC_LENGTH }>()

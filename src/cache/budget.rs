@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// 256 MiB: holds the manifests and footers of a table of some ten thousand files, and is little on any machine.
-const DEFAULT: usize = 256 * 1024 * 1024;
+/// 192 MiB: holds the manifests and footers of a table of some ten thousand files. The process as a whole stays within
+/// 256 MiB: the rest is for its threads, buffers, and what is being decoded.
+const DEFAULT: usize = 192 * 1024 * 1024;
 
-/// Bytes: 256 MiB, or a quarter of what the process's cgroup grants (version 1 or 2, the tightest group above it
+/// Bytes: 192 MiB, or a quarter of what the process's cgroup grants (version 1 or 2, the tightest group above it
 /// counts) if that is less.
 pub fn default_budget() -> usize {
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();

@@ -3,8 +3,11 @@
 //! | text | catalog |
 //! |---|---|
 //! | `rest+https://host/base`, `rest+https://host/base#namespace.table` | [`super::rest`] |
+//! | `glue:`, `glue://account/database` | [`super::glue`] |
+//! | `pyiceberg:name`, `pyiceberg:` | the one that [`super::pyiceberg`]'s configuration means |
 //! | `sqlite:///file`, `jdbc:sqlite:file` | [`super::sql`], over SQLite |
 //! | `postgresql://user@host/database`, `jdbc:postgresql:…` | [`super::sql`], over PostgreSQL |
+//! | `thrift://host:port[/database]`, several between commas | [`super::hive`] |
 //!
 //! Everything relative is resolved when a text is parsed, since the daemon leaves the working directory afterwards. What is
 //! shown of a connection has no secrets.
@@ -18,11 +21,15 @@ use url::Url;
 use crate::counters::Counters;
 use crate::storage::Properties;
 
+use super::glue::{Glue, Place};
+use super::hive::{Hive, Servers};
+use super::metastore::MetastoreCatalog;
 use super::outage::Patient;
+use super::pyiceberg::{Entry, EntryKind, Surroundings};
 use super::rest::{self, RestCatalog};
-use super::sql::SqlCatalog;
 use super::sql::postgres::{Postgres, Target};
 use super::sql::sqlite::{self, Sqlite};
+use super::sql::{CATALOG_NAME, SqlCatalog};
 use super::{Catalog, CatalogError, TableIdent};
 
 /// A catalog that has been named and not yet asked.
@@ -31,6 +38,8 @@ pub struct Connection {
     locator: Locator,
     /// Of a configuration file; the user's own stand before them.
     properties: Properties,
+    /// The name in that file.
+    entry: Option<String>,
 }
 
 /// Which catalog.
@@ -42,6 +51,8 @@ enum Locator {
     Sqlite(PathBuf),
     /// What follows the scheme and its colon. Holds secrets.
     Postgres(String),
+    Hive(Servers),
+    Glue(Place),
 }
 
 impl Connection {
@@ -50,23 +61,57 @@ impl Connection {
     /// # Errors
     /// It names one in a form that is not understood.
     pub fn parse(text: &str) -> Result<Option<Self>, CatalogError> {
-        let Some(locator) = Locator::parse(text)? else {
-            return Ok(None);
-        };
-        Ok(Some(Self {
+        if let Some(name) = text.strip_prefix("pyiceberg:") {
+            // As in URLs.
+            let name = name.strip_prefix("//").unwrap_or(name);
+            return Self::configured(Some(name).filter(|name| !name.is_empty())).map(Some);
+        }
+        Ok(Locator::parse(text)?.map(|locator| Self {
             locator,
             properties: Properties::default(),
+            entry: None,
         }))
+    }
+
+    /// An entry of PyIceberg's configuration.
+    fn configured(name: Option<&str>) -> Result<Self, CatalogError> {
+        let entry = Entry::find(name, &Surroundings::of_process())?;
+        let unknown = || CatalogError::Unsupported {
+            catalog: format!("pyiceberg:{}", entry.name),
+            feature: "the scheme of its `uri`".to_owned(),
+        };
+        let mut properties = entry.properties;
+        let locator = match entry.kind {
+            EntryKind::Rest(uri) => Locator::parse(&format!("rest+{uri}"))?,
+            EntryKind::Hive(uri) => Some(Locator::Hive(Servers::parse(&uri)?)),
+            EntryKind::Sql(uri) => {
+                // PyIceberg's catalogs in a database have the name of the entry.
+                let name = entry.name.clone();
+                properties.0.entry(CATALOG_NAME.to_owned()).or_insert(name);
+                Locator::parse(&uri)?
+            }
+            EntryKind::Glue => Some(Locator::Glue(Place::default())),
+        };
+        Ok(Self {
+            locator: locator.ok_or_else(unknown)?,
+            properties,
+            entry: Some(entry.name),
+        })
     }
 
     /// How it is shown: without user, password and options.
     pub fn shown(&self) -> String {
+        if let Some(name) = &self.entry {
+            return format!("pyiceberg:{name}");
+        }
         match &self.locator {
             Locator::Rest(base, only) => rest::shown(base, only.as_ref()),
             Locator::Sqlite(path) => format!("sqlite:///{}", path.display()),
             Locator::Postgres(rest) => {
                 Target::parse(rest, &[]).map_or_else(|_| "postgresql".to_owned(), |t| t.shown())
             }
+            Locator::Hive(servers) => servers.shown(),
+            Locator::Glue(place) => place.shown(),
         }
     }
 
@@ -84,7 +129,7 @@ impl Connection {
             }
             Locator::Sqlite(path) => {
                 let database = Box::new(Sqlite::new(path.clone()));
-                Box::new(SqlCatalog::open(database, merged)?)
+                Box::new(SqlCatalog::open(database, merged, counters)?)
             }
             Locator::Postgres(rest) => {
                 let options = merged.0.iter().filter_map(|(name, value)| {
@@ -93,7 +138,17 @@ impl Connection {
                 });
                 let target = Target::parse(rest, &options.collect::<Vec<_>>())?;
                 let database = Box::new(Postgres::new(&target)?);
-                Box::new(SqlCatalog::open(database, merged)?)
+                Box::new(SqlCatalog::open(database, merged, counters)?)
+            }
+            Locator::Hive(servers) => {
+                let metastore = Hive::new(servers, &merged, counters)?;
+                let only = servers.only.clone();
+                Box::new(MetastoreCatalog::new(metastore, only, merged))
+            }
+            Locator::Glue(place) => {
+                let metastore = Glue::new(place, &merged, counters)?;
+                let only = place.database.clone();
+                Box::new(MetastoreCatalog::new(metastore, only, merged))
             }
         };
         Ok(Box::new(Patient::new(catalog)))
@@ -143,6 +198,8 @@ impl Locator {
                 Ok(Some(Self::Sqlite(path)))
             }
             "postgresql" | "postgres" => Ok(Some(Self::Postgres(rest.to_owned()))),
+            "glue" => Ok(Some(Self::Glue(Place::parse(rest)))),
+            "thrift" | "hive" => Ok(Some(Self::Hive(Servers::parse(text)?))),
             _ => Ok(None),
         }
     }

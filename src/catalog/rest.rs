@@ -21,8 +21,8 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
-use reqwest::StatusCode;
 use reqwest::header::{HeaderName, HeaderValue};
+use reqwest::{Method, StatusCode};
 use serde::Deserialize;
 use url::Url;
 
@@ -48,7 +48,7 @@ use configuration::{Configuration, Endpoint};
 use load::{Answered, Loaded};
 use names::Paths;
 use session::{Question, Session};
-use transport::Transport;
+use transport::{Transport, is_temporary};
 
 /// Tables whose last answer is kept, to be used again where nothing has changed: as many as the tree keeps.
 const MAX_LOADED: NonZeroUsize = NonZeroUsize::MIN.saturating_add(511);
@@ -67,6 +67,8 @@ const DELEGATION_PROPERTY: &str = "rest.access-delegation";
 struct Service {
     name: String,
     base: Url,
+    /// Of the catalog's configuration.
+    config: Url,
     session: Session,
     paths: Paths,
     configuration: Configuration,
@@ -179,7 +181,9 @@ impl Service {
             transport: Arc::new(Transport::new(name, properties, counters)?),
             auth: Auth::new(properties, base, name)?,
         };
-        let configuration = Configuration::ask(&first, base, properties).await?;
+        let config = Url::parse(&names::endpoint(base, "v1/config"))
+            .map_err(|error| first.transport.wrong(error.to_string()))?;
+        let configuration = Configuration::ask(&first, &config, properties).await?;
         let merged = &configuration.properties;
         let base = match merged.get("uri") {
             Some(uri) => moved(base, uri).map_err(|reason| first.transport.wrong(reason))?,
@@ -192,10 +196,21 @@ impl Service {
         Ok(Self {
             name: name.to_owned(),
             base,
+            config,
             session: Session { transport, auth },
             paths,
             configuration,
         })
+    }
+
+    /// Whether the server is there, whatever it says.
+    async fn answers(&self) -> Result<(), CatalogError> {
+        let request = self.transport().request(Method::GET, self.config.clone());
+        let answer = self.transport().send_briefly(request).await?;
+        if is_temporary(answer.status) {
+            return Err(self.transport().refusal("v1/config was asked for", &answer));
+        }
+        Ok(())
     }
 
     fn transport(&self) -> &Transport {
@@ -448,6 +463,10 @@ impl Catalog for RestCatalog {
                 Ok(None)
             }
         }
+    }
+
+    fn answers(&self) -> Result<(), CatalogError> {
+        with_blocking(&self.service.name, self.service.answers())
     }
 
     fn tables_lie_where_recorded(&self) -> bool {

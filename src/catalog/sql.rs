@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use crate::counters::Counters;
 use crate::storage::{Properties, StoreAccess};
 
 use super::{Catalog, CatalogError, Listing, TableIdent, TablePointer};
@@ -84,6 +85,7 @@ pub(super) struct SqlCatalog {
     /// Set once it is known.
     name: OnceLock<String>,
     access: Arc<StoreAccess>,
+    counters: Arc<Counters>,
 }
 
 impl SqlCatalog {
@@ -91,6 +93,7 @@ impl SqlCatalog {
     pub(super) fn open(
         database: Box<dyn Database>,
         properties: Properties,
+        counters: &Arc<Counters>,
     ) -> Result<Self, CatalogError> {
         let name = OnceLock::new();
         if let Some(given) = properties.get(CATALOG_NAME) {
@@ -103,6 +106,7 @@ impl SqlCatalog {
                 properties,
                 ..StoreAccess::default()
             }),
+            counters: Arc::clone(counters),
         };
         catalog.catalog_name()?;
         Ok(catalog)
@@ -128,11 +132,15 @@ impl SqlCatalog {
         }
     }
 
+    fn ask(&self, statement: &str, parameters: &[&str]) -> Result<Vec<Option<String>>, QueryError> {
+        self.counters.catalog_requests.add(1);
+        self.database.column(statement, parameters)
+    }
+
     /// The values of a statement's one column, sorted, each once. Nulls are left out.
     fn texts(&self, statement: &str, parameters: &[&str]) -> Result<Vec<String>, CatalogError> {
         let column = self
-            .database
-            .column(statement, parameters)
+            .ask(statement, parameters)
             .map_err(|error| self.error(error))?;
         let texts: BTreeSet<String> = column.into_iter().flatten().collect();
         Ok(texts.into_iter().collect())
@@ -145,8 +153,8 @@ impl SqlCatalog {
         parameters: &[&str],
     ) -> Result<Vec<Option<String>>, CatalogError> {
         let typed = format!("{statement}{IS_TABLE}");
-        match self.database.column(&typed, parameters) {
-            Err(QueryError::NoColumn(_)) => self.database.column(statement, parameters),
+        match self.ask(&typed, parameters) {
+            Err(QueryError::NoColumn(_)) => self.ask(statement, parameters),
             answer => answer,
         }
         .map_err(|error| self.error(error))

@@ -76,9 +76,12 @@ impl Source {
         match self {
             Self::Local(path) => local(path, mountpoint, properties),
             Self::Catalog(catalog) => Ok(catalog.open(properties, &storage.counters)?),
-            Self::Url(url) => Ok(Box::new(StoreDirectoryCatalog::open(
-                url, storage, properties,
-            )?)),
+            Self::Url(url) => {
+                let catalog = StoreDirectoryCatalog::open(url, storage, properties);
+                // Its text says all that its causes do.
+                let catalog = catalog.map_err(|error| anyhow::anyhow!("{error}"))?;
+                Ok(Box::new(catalog))
+            }
         }
     }
 }

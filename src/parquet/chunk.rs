@@ -7,6 +7,7 @@ use roaring::RoaringTreemap;
 
 use super::convert::Conversion;
 use super::extra::lineage_is_complete;
+use super::held::HeldChunks;
 use super::kept::KeptChunk;
 use super::levels::{Guide, LeafPlan, MissingLeaf};
 use super::made::MadeChunk;
@@ -177,25 +178,9 @@ impl<'a> GroupRows<'a> {
         let Some(part_leaf) = self.part.leaves.get(leaf) else {
             return Err(self.part.corrupt("a leaf without a plan".to_owned()));
         };
-        let key = self.cache_key(part_leaf)?;
+        let key = self.cache_key(part_leaf, target)?;
         let make = || {
-            let disk = view.cache.disk().filter(|_| is_dear(&part_leaf.plan));
-            let kept = disk.map(|disk| {
-                let (kind, id, tag) = (key.kind, key.id.clone(), self.part.tag);
-                (disk, DiskKey { kind, id, tag })
-            });
-            if let Some((disk, key)) = &kept
-                && let Some(chunk) = disk.get(key).and_then(KeptChunk::from_stored)
-            {
-                let weight = chunk.weight();
-                return Ok((chunk, weight));
-            }
-            let chunk = KeptChunk::from(self.make(view, leaf, target)?);
-            if let Some((disk, key)) = kept
-                && let Some(parts) = chunk.stored()
-            {
-                disk.put(&key, Payload::Parts(parts));
-            }
+            let chunk = self.kept_or_made(view, leaf, target, &key)?;
             let weight = chunk.weight();
             Ok((chunk, weight))
         };
@@ -205,16 +190,67 @@ impl<'a> GroupRows<'a> {
             .get_or_spill(key.clone(), self.part.tag, make, spill)
     }
 
-    /// What a made chunk is known by, in this mount and in others: all that [`GroupRows::make`] makes it from.
-    fn cache_key(&self, leaf: &PartLeaf) -> Result<CacheKey, ParquetError> {
-        Ok(CacheKey {
-            kind: "chunk",
-            id: format!("{} {}", self.identity()?, leaf.identity),
+    /// The chunk of a leaf, for who holds the chunks of the row group: it is not put into the cache. `segment` is that of
+    /// the leaf, of so many bytes. `None`: it is in the cache, or there is no room to hold it.
+    fn held(
+        &self,
+        view: &View,
+        leaf: usize,
+        target: &TargetLeaf,
+        held: &HeldChunks,
+        (segment, bound): (usize, u64),
+    ) -> Result<Option<Arc<KeptChunk>>, ParquetError> {
+        let Some(part_leaf) = self.part.leaves.get(leaf) else {
+            return Err(self.part.corrupt("a leaf without a plan".to_owned()));
+        };
+        let key = self.cache_key(part_leaf, target)?;
+        if view.cache.has(&key) {
+            return Ok(None);
+        }
+        held.get_or_make(segment, bound, &view.cache, || {
+            self.kept_or_made(view, leaf, target, &key)
         })
     }
 
-    /// Which rows these are: of which state of which file, and which of them are left. The deleted rows stand for
-    /// whatever deleted them.
+    /// The chunk of a leaf, from the cache on disk or made.
+    fn kept_or_made(
+        &self,
+        view: &View,
+        leaf: usize,
+        target: &TargetLeaf,
+        key: &CacheKey,
+    ) -> Result<KeptChunk, ParquetError> {
+        let is_dear = |part_leaf: &&PartLeaf| is_dear(&part_leaf.plan);
+        let dear = self.part.leaves.get(leaf).filter(is_dear);
+        let lasts = dear.is_some() && self.part.is_lasting();
+        let kept = view.cache.disk().filter(|_| lasts).map(|disk| {
+            let (kind, id, tag) = (key.kind, key.id.clone(), self.part.tag);
+            (disk, DiskKey { kind, id, tag })
+        });
+        if let Some((disk, key)) = &kept
+            && let Some(chunk) = disk.get(key).and_then(KeptChunk::from_stored)
+        {
+            return Ok(chunk);
+        }
+        let chunk = KeptChunk::from(self.make(view, leaf, target)?);
+        if let Some((disk, key)) = kept
+            && let Some(parts) = chunk.stored()
+        {
+            disk.put(&key, Payload::Parts(parts));
+        }
+        Ok(chunk)
+    }
+
+    /// What a made chunk is known by, in this mount and in others: all that [`GroupRows::make`] makes it from.
+    fn cache_key(&self, leaf: &PartLeaf, target: &TargetLeaf) -> Result<CacheKey, ParquetError> {
+        Ok(CacheKey {
+            kind: "chunk",
+            id: format!("{} {}", self.identity()?, leaf.identity(target)),
+        })
+    }
+
+    /// Which rows these are: of which state of which file, with which columns, and which of them are left. The deleted
+    /// rows stand for whatever deleted them.
     pub fn identity(&self) -> Result<Cow<'a, str>, ParquetError> {
         let Some(known) = self.known else {
             return Ok(Cow::Owned(self.identify()?));
@@ -231,8 +267,9 @@ impl<'a> GroupRows<'a> {
 
     fn identify(&self) -> Result<String, ParquetError> {
         let mut identity = Identity::default();
-        let file = self.part.opened.file.identity();
-        identity.push(format!("{file:?} {} {}", self.group, self.lost).as_bytes());
+        let (file, unshredded) = (&self.part.opened.file, &self.part.opened.unshredded);
+        identity.push(format!("{:?} {unshredded:?}", file.identity()).as_bytes());
+        identity.push(format!("{} {}", self.group, self.lost).as_bytes());
         for rows in self.deleted_rows()?.chunks(4096) {
             let rows: Vec<u8> = rows.iter().flat_map(|row| row.to_le_bytes()).collect();
             identity.push(&rows);
@@ -240,21 +277,29 @@ impl<'a> GroupRows<'a> {
         Ok(identity.finish())
     }
 
-    /// The chunk of a leaf, copied from `inside` on: how much that was, and the chunk's length.
+    /// The chunk of a leaf, copied from `inside` on: how much that was, and the chunk's length. `holding`: what the reader
+    /// holds, with the leaf's segment and its bytes.
     pub fn read_made(
         &self,
         view: &View,
         leaf: usize,
         target: &TargetLeaf,
+        holding: Option<(&HeldChunks, usize, u64)>,
         inside: u64,
         out: &mut [u8],
     ) -> Result<(usize, u64), ParquetError> {
+        if let Some((held, segment, bound)) = holding
+            && let Some(chunk) = self.held(view, leaf, target, held, (segment, bound))?
+        {
+            let read = chunk.read_at(inside, out);
+            return Ok((read.map_err(|error| self.lost(error))?, chunk.len()));
+        }
         let chunk = self.made(view, leaf, target)?;
         let read = chunk.read_at(inside, out).or_else(|error| {
             // What the spill file has lost is made again.
             tracing::debug!(%error, "a chunk in the spill file is lost");
             if let Some(part_leaf) = self.part.leaves.get(leaf) {
-                view.cache.forget(&self.cache_key(part_leaf)?);
+                view.cache.forget(&self.cache_key(part_leaf, target)?);
             }
             let chunk = self.made(view, leaf, target)?;
             chunk.read_at(inside, out).map_err(|error| self.lost(error))

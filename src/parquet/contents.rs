@@ -13,6 +13,8 @@ pub struct GroupContent {
     pub identity: String,
     /// Of its data file.
     pub tag: Tag,
+    /// Whether the identity may be kept beyond this process.
+    pub lasting: bool,
 }
 
 impl ParquetFile {
@@ -37,8 +39,8 @@ impl ParquetFile {
             if plans.as_ref().is_none_or(|(of, _)| *of != place.part) {
                 let mut identity = Identity::default();
                 identity.push(schema.as_bytes());
-                for leaf in &part.leaves {
-                    identity.push(leaf.identity.as_bytes());
+                for (leaf, target) in part.leaves.iter().zip(&self.target().leaves) {
+                    identity.push(leaf.identity(target).as_bytes());
                 }
                 plans = Some((place.part, identity.finish()));
             }
@@ -48,6 +50,7 @@ impl ParquetFile {
             contents.push(GroupContent {
                 identity: identity.finish(),
                 tag: part.tag,
+                lasting: part.is_lasting(),
             });
         }
         Ok(contents)

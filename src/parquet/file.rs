@@ -1,5 +1,7 @@
 //! A virtual Parquet file: laid out when it is opened, its bytes made when they are read.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use roaring::RoaringTreemap;
@@ -8,7 +10,9 @@ use super::chunk::{GroupRows, SlotContent};
 use super::clustered::clustered;
 use super::extra::ExtraColumn;
 use super::footer::{FooterInput, TRAILER};
+use super::held::HeldChunks;
 use super::layout::{Bloom, Group, Layout, MAGIC, Segment, SegmentBytes};
+use super::levels::LeafPlan;
 use super::part::{OpenedFile, Part};
 use super::slot::{Behind, filler};
 use super::target::{FieldSources, TargetSchema, Unmergeable};
@@ -45,7 +49,9 @@ impl ParquetFile {
     /// Lays the file out: reads the source footers, position deletes and vectors; no data page, no equality delete.
     pub fn open(view: &Arc<View>, files: &[Arc<ScanFile>]) -> Result<ParquetFile, ParquetError> {
         let mapping = view.metadata.name_mapping()?;
-        let opened = in_parallel(files, |file| OpenedFile::open(view, mapping.as_ref(), file));
+        let opened = view
+            .storage
+            .in_parallel(files, |file| OpenedFile::open(view, mapping.as_ref(), file));
         let opened = opened.into_iter().collect::<Result<Vec<_>, _>>()?;
         let columns = ExtraColumn::of(view);
         let (opened, target) = match target_schema(view, &opened, &columns) {
@@ -118,6 +124,16 @@ impl ParquetFile {
 
     /// Fills `buf` from `offset`; fewer bytes than asked only at the end of the file.
     pub fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize, ParquetError> {
+        self.read_holding(offset, buf, None)
+    }
+
+    /// As [`ParquetFile::read_at`], for who reads a row group from end to end and holds its chunks so long.
+    pub fn read_holding(
+        &self,
+        offset: u64,
+        buf: &mut [u8],
+        held: Option<&HeldChunks>,
+    ) -> Result<usize, ParquetError> {
         let wanted = self.len.saturating_sub(offset).min(buf.len() as u64);
         // At most the buffer's length.
         let wanted = wanted as usize;
@@ -127,11 +143,48 @@ impl ParquetFile {
             let (piece_end, source) = self.piece(at);
             let len = (piece_end - at).min(rest.len() as u64) as usize;
             let (piece, after) = rest.split_at_mut(len);
-            self.fill_piece(source, at, piece)?;
+            self.fill_piece(source, at, held, piece)?;
             at += len as u64;
             rest = after;
         }
         Ok(wanted)
+    }
+
+    /// Begins to fetch what ranges of this file are made from, where that lies in a store. For one who reads them whole.
+    pub fn prefetch(&self, ranges: &[Range<u64>]) {
+        if !self.view.storage.is_remote() {
+            return;
+        }
+        let mut wanted: BTreeMap<usize, Vec<Range<u64>>> = BTreeMap::new();
+        for range in ranges {
+            let first = self.layout.segment_at(range.start.max(MAGIC.len() as u64));
+            let segments = self.layout.segments.iter().enumerate().skip(first);
+            for (index, segment) in segments.take_while(|(_, s)| s.offset < range.end) {
+                if let Some((part, source)) = self.source_of(index, segment) {
+                    wanted.entry(part).or_default().push(source);
+                }
+            }
+        }
+        for (part, ranges) in wanted {
+            if let Some(part) = self.parts.get(part) {
+                part.opened.file.prefetch(&ranges);
+            }
+        }
+    }
+
+    /// The part, and the bytes of its data file, that a segment is made from.
+    fn source_of(&self, index: usize, segment: &Segment) -> Option<(usize, Range<u64>)> {
+        let (group, leaf) = self.layout.place(index);
+        let place = self.layout.groups.get(group)?;
+        let part = self.parts.get(place.part)?;
+        let source = match segment.bytes {
+            SegmentBytes::Source { offset } => offset..offset + segment.len,
+            SegmentBytes::Slot => match part.leaves.get(leaf)?.plan {
+                LeafPlan::Stored { column, .. } => part.chunk_range(place.group, column).ok()?,
+                _ => return None,
+            },
+        };
+        Some((place.part, source))
     }
 
     /// The part of the file that holds a byte, and where it ends.
@@ -153,7 +206,13 @@ impl ParquetFile {
         }
     }
 
-    fn fill_piece(&self, piece: Piece, at: u64, out: &mut [u8]) -> Result<(), ParquetError> {
+    fn fill_piece(
+        &self,
+        piece: Piece,
+        at: u64,
+        held: Option<&HeldChunks>,
+        out: &mut [u8],
+    ) -> Result<(), ParquetError> {
         match piece {
             Piece::Magic => copy_from(MAGIC, at, out),
             Piece::Tail => {
@@ -178,7 +237,9 @@ impl ParquetFile {
                 let inside = at - segment.offset;
                 match segment.bytes {
                     SegmentBytes::Source { offset } => {
-                        part.opened.file.read_exact_at(out, offset + inside)?;
+                        let chunk = offset..offset + segment.len;
+                        let file = &part.opened.file;
+                        file.read_exact_within(out, offset + inside, &chunk)?;
                     }
                     SegmentBytes::Slot => {
                         let deleted = self.deleted(part)?;
@@ -186,7 +247,8 @@ impl ParquetFile {
                         if let Some(known) = known {
                             rows = rows.noting(known);
                         }
-                        self.fill_slot(rows, leaf, segment, inside, out)?;
+                        let held = held.map(|held| (held, index, segment.len));
+                        self.fill_slot(rows, leaf, segment, held, inside, out)?;
                     }
                 }
             }
@@ -199,6 +261,7 @@ impl ParquetFile {
         rows: GroupRows<'_>,
         leaf: usize,
         segment: Segment,
+        holding: Option<(&HeldChunks, usize, u64)>,
         inside: u64,
         out: &mut [u8],
     ) -> Result<(), ParquetError> {
@@ -211,13 +274,15 @@ impl ParquetFile {
                 let stored = len.saturating_sub(inside).min(out.len() as u64) as usize;
                 let (bytes, zeros) = out.split_at_mut(stored);
                 if !bytes.is_empty() {
-                    part.opened.file.read_exact_at(bytes, offset + inside)?;
+                    let chunk = offset..offset + len;
+                    let file = &part.opened.file;
+                    file.read_exact_within(bytes, offset + inside, &chunk)?;
                 }
                 zeros.fill(0);
             }
             SlotContent::Made => {
                 let (mut filled, chunk_len) =
-                    rows.read_made(&self.view, leaf, target, inside, out)?;
+                    rows.read_made(&self.view, leaf, target, holding, inside, out)?;
                 let rest = segment
                     .len
                     .checked_sub(chunk_len)
@@ -289,7 +354,9 @@ impl ParquetFile {
             clustered: &self.clustered,
         };
         // Equality deletes are what takes time here: match them for all files at once.
-        in_parallel(&self.parts, |part| self.deleted(part).map(|_| ()))
+        let storage = &self.view.storage;
+        storage
+            .in_parallel(&self.parts, |part| self.deleted(part).map(|_| ()))
             .into_iter()
             .collect::<Result<(), _>>()?;
         let mut tail = input.make(|part| self.deleted(part))?;

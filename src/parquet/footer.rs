@@ -16,7 +16,6 @@ use super::layout::{Group, Layout, Segment};
 use super::part::{Part, PartLeaf};
 use super::target::{TargetLeaf, TargetSchema};
 use super::{ParquetError, View};
-use crate::parallel::in_parallel;
 
 /// The footer's length and the magic behind it.
 pub const TRAILER: u64 = 8;
@@ -60,20 +59,24 @@ impl FooterInput<'_> {
     ) -> Result<Vec<u8>, ParquetError> {
         let places: Vec<(usize, &Group)> = self.layout.groups.iter().enumerate().collect();
         // Row groups that lost rows may have clustered columns decoded, and chunks of lists made.
-        let groups = in_parallel(&places, |(index, place)| -> Result<_, ParquetError> {
-            let Some(part) = self.parts.get(place.part) else {
-                return Ok(None);
-            };
-            let deleted = deleted(part)?;
-            let rows = GroupRows::new(part, place.group, &deleted);
-            if rows.rows() == 0 {
-                return Ok(None);
-            }
-            let columns = self.columns(*index, part, |leaf, part_leaf, target, segment| {
-                self.chunk(&rows, leaf, part_leaf, target, segment)
-            })?;
-            Ok(Some(self.row_group(*index, rows.rows(), columns)))
-        });
+        let groups =
+            self.view
+                .storage
+                .in_parallel(&places, |(index, place)| -> Result<_, ParquetError> {
+                    let Some(part) = self.parts.get(place.part) else {
+                        return Ok(None);
+                    };
+                    let deleted = deleted(part)?;
+                    let rows = GroupRows::new(part, place.group, &deleted);
+                    if rows.rows() == 0 {
+                        return Ok(None);
+                    }
+                    let columns =
+                        self.columns(*index, part, |leaf, part_leaf, target, segment| {
+                            self.chunk(&rows, leaf, part_leaf, target, segment)
+                        })?;
+                    Ok(Some(self.row_group(*index, rows.rows(), columns)))
+                });
         let groups: Vec<Option<RowGroup>> = groups.into_iter().collect::<Result<_, _>>()?;
         let mut groups: Vec<RowGroup> = groups.into_iter().flatten().collect();
         for leaf in 0..self.target.leaves.len() {

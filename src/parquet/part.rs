@@ -1,5 +1,6 @@
 //! One data file in a virtual file: its footer, where each leaf comes from in it, and which rows it lost.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use crate::cache::{CacheKey, Tag};
 use crate::iceberg::metadata::NAME_MAPPING_PROPERTY;
 use crate::iceberg::name_mapping::NameMapping;
 use crate::rows::RowsError;
-use crate::rows::file_schema::{FileNode, Physical};
+use crate::rows::file_schema::{FileNode, NodeId, Physical};
 use crate::rows::position_deletes::deleted_positions;
 use crate::rows::projection::{
     PhysicalLineage, ProjectedField, Projection, ProjectionContext, physical_lineage, project,
@@ -37,8 +38,8 @@ pub struct OpenedFile {
     pub lineage: PhysicalLineage,
     /// Positions that position deletes or a vector delete.
     pub position_deleted: Arc<RoaringTreemap>,
-    /// Whether its shredded variants were put together, so that its columns are not those of the data file.
-    pub unshredded: bool,
+    /// Its shredded variants that were put together. Where there are any its columns are not those of the data file.
+    pub unshredded: BTreeSet<NodeId>,
 }
 
 impl OpenedFile {
@@ -55,8 +56,8 @@ impl OpenedFile {
                 feature: "encryption".to_owned(),
             });
         }
-        let file = as_parquet::open(&view.storage, &view.cache, path, &scan.file.format)
-            .map_err(RowsError::from)?;
+        let file =
+            as_parquet::open(&view.storage, &view.cache, &scan.file).map_err(RowsError::from)?;
         let key = CacheKey {
             kind: "footer",
             id: format!("{} {:?}", view.storage.canonical(path), file.identity()),
@@ -84,7 +85,7 @@ impl OpenedFile {
             file,
             footer,
             position_deleted,
-            unshredded: false,
+            unshredded: BTreeSet::new(),
         })
     }
 
@@ -95,8 +96,11 @@ impl OpenedFile {
         mapping: Option<&NameMapping>,
     ) -> Result<OpenedFile, ParquetError> {
         let (file, footer, unshredded) = match unshred(view, self)? {
-            Some((file, footer)) => (file, footer, true),
-            None => (Arc::clone(&self.file), Arc::clone(&self.footer), false),
+            Some(made) => (made.file, made.footer, made.variants),
+            None => {
+                let (file, footer) = (Arc::clone(&self.file), Arc::clone(&self.footer));
+                (file, footer, BTreeSet::new())
+            }
         };
         Ok(OpenedFile {
             projection: projection(view, mapping, &self.scan, &footer)?,
@@ -129,9 +133,14 @@ pub struct PartLeaf {
     pub plan: LeafPlan,
     /// For a stored leaf.
     pub stored: Option<StoredLeaf>,
+}
+
+impl PartLeaf {
     /// Tells what the plan makes, for this leaf of the virtual file, from all else: column, levels, conversion,
     /// constants, first row id, sequence number; name, type, levels.
-    pub identity: String,
+    pub fn identity(&self, leaf: &TargetLeaf) -> String {
+        Identity::of(&format!("{:?} {leaf:?}", self.plan))
+    }
 }
 
 /// What the transcoder must know of a stored leaf.
@@ -241,9 +250,7 @@ impl Part {
                 file.content_offset, file.record_count, file.file_size, delete.sequence_number.0
             ));
         }
-        if opened.unshredded {
-            cache_id.push_str("\nunshredded");
-        }
+        cache_id.push_str(&format!("\n{:?}", opened.unshredded));
         // It says which columns the keys of equality deletes are.
         if let Some(mapping) = view.metadata.properties.get(NAME_MAPPING_PROPERTY) {
             cache_id.push_str(mapping);
@@ -320,6 +327,11 @@ impl Part {
         (inside && len > 0).then_some((offset, len))
     }
 
+    /// Whether what is made of it may be kept beyond this process.
+    pub fn is_lasting(&self) -> bool {
+        self.opened.file.identity().is_lasting()
+    }
+
     /// Whether equality deletes apply: then which rows survive is not known before their keys are read.
     pub fn has_equality_deletes(&self) -> bool {
         !self.opened.scan.deletes.equality.is_empty()
@@ -358,11 +370,7 @@ fn part_leaf(footer: &SourceFooter, plan: LeafPlan, leaf: &TargetLeaf) -> Result
         }
         _ => None,
     };
-    Ok(PartLeaf {
-        identity: Identity::of(&format!("{plan:?} {leaf:?}")),
-        plan,
-        stored,
-    })
+    Ok(PartLeaf { plan, stored })
 }
 
 /// The schema node of a leaf column.

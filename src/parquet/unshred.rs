@@ -55,11 +55,17 @@ struct Made {
     footer: Arc<SourceFooter>,
 }
 
-/// A file, and its footer.
-type WithFooter = (Arc<SourceFile>, Arc<SourceFooter>);
+/// A file with variants that were put together.
+#[derive(Debug)]
+pub struct Unshredded {
+    pub file: Arc<SourceFile>,
+    pub footer: Arc<SourceFooter>,
+    /// The groups in the data file that were. The footer's columns follow from the data file and these.
+    pub variants: BTreeSet<NodeId>,
+}
 
 /// The file with its shredded variants put together, and the footer of that; `None` where none are shredded.
-pub fn unshred(view: &View, opened: &OpenedFile) -> Result<Option<WithFooter>, ParquetError> {
+pub fn unshred(view: &View, opened: &OpenedFile) -> Result<Option<Unshredded>, ParquetError> {
     let variants = shredded(opened);
     if variants.is_empty() {
         return Ok(None);
@@ -80,7 +86,12 @@ pub fn unshred(view: &View, opened: &OpenedFile) -> Result<Option<WithFooter>, P
         Ok::<_, ParquetError>((made, weight))
     })?;
     let file = Arc::new(file.followed_by(Arc::clone(&made.more)));
-    Ok(Some((file, Arc::clone(&made.footer))))
+    let footer = Arc::clone(&made.footer);
+    Ok(Some(Unshredded {
+        file,
+        footer,
+        variants,
+    }))
 }
 
 /// The groups that the view reads as variants, and that are shredded.
@@ -140,7 +151,7 @@ fn write(
     let schema = &opened.footer.schema;
     let roots = roots(schema, variants);
     let reader = |groups: Vec<usize>| {
-        let source = SourceReader(Arc::clone(&opened.file));
+        let source = SourceReader::new(Arc::clone(&opened.file));
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
         let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(source, options)?;
         let mask = ProjectionMask::roots(builder.parquet_schema(), roots.iter().map(|(i, _)| *i));

@@ -29,7 +29,7 @@ use crate::storage::{SourceFile, Storage};
 use super::RowsError;
 use super::file_schema::NodeId;
 use super::parquet_reader::ParquetReader;
-use super::position_deletes::content_key;
+use super::position_deletes::{content_key, open_delete};
 use super::projection::{FieldSource, ProjectedField, ProjectionContext, project};
 
 use keys::{Cell, KeyColumn, KeySet};
@@ -108,7 +108,7 @@ impl<'a> KeyMatch<'a> {
         storage: &'a Storage,
         cache: &'a Cache,
     ) -> Result<KeyMatch<'a>, RowsError> {
-        let source = as_parquet::open(storage, cache, &file.file.path, &file.file.format)?;
+        let source = as_parquet::open(storage, cache, &file.file)?;
         let mapping = metadata.properties.get(NAME_MAPPING_PROPERTY);
         let identity = format!(
             "{:?} {:?} {} {mapping:?}",
@@ -223,7 +223,7 @@ impl<'a> KeyMatch<'a> {
         if rest.is_empty() {
             return self.keys_of(fields, first);
         }
-        let source = self.storage.open(&first.file.path)?;
+        let source = open_delete(self.storage, first)?;
         let part = format!(
             "{} {}",
             types_text(fields),
@@ -243,11 +243,11 @@ impl<'a> KeyMatch<'a> {
     /// The keys of one delete file.
     fn keys_of(&self, fields: &[KeyField], delete: &DeleteFile) -> Result<Arc<KeySet>, RowsError> {
         let path = &delete.file.path;
-        let source = self.storage.open(path)?;
+        let source = open_delete(self.storage, delete)?;
         self.cache.get_or_make(
             content_key("equality-keys", &source, &types_text(fields)),
             || {
-                let source = as_parquet::open(self.storage, self.cache, path, &delete.file.format)?;
+                let source = as_parquet::open(self.storage, self.cache, &delete.file)?;
                 let keys = read_keys(&ParquetReader::new(source)?, fields, path)?;
                 self.storage.counters().equality_deletes_read.add(1);
                 let weight = keys.weight();

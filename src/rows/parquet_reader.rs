@@ -47,7 +47,7 @@ impl ParquetReader {
     /// The file cannot be read, or its footer breaks the format.
     pub fn new(file: Arc<SourceFile>) -> Result<ParquetReader, RowsError> {
         let path = file.path().to_owned();
-        let source = Arc::new(SourceReader(file));
+        let source = Arc::new(SourceReader::new(file));
         let (metadata, schema) = guarded(&path, || {
             let metadata = ParquetMetaDataReader::new().parse_and_finish(source.as_ref())?;
             let schema = schema::file_schema(metadata.file_metadata().schema_descr())
@@ -113,7 +113,9 @@ impl ParquetReader {
         let rows = usize::try_from(group.num_rows())
             .map_err(|_| corrupt("a row group has an impossible size"))?;
         let reader = guarded(&self.path, || {
-            let pages = SerializedPageReader::new(self.source.clone(), chunk, rows, None)?;
+            let (start, len) = chunk.byte_range();
+            let source = Arc::new(self.source.within(start..start.saturating_add(len)));
+            let pages = SerializedPageReader::new(source, chunk, rows, None)?;
             let pages: Box<dyn PageReader> = match leaf.physical {
                 Physical::Int32 => Box::new(DeltasAsPlain {
                     pages,

@@ -22,7 +22,7 @@ use crate::iceberg::deletion_vector;
 use crate::iceberg::schema::reserved;
 use crate::iceberg::types::FieldId;
 use crate::scan::{DeleteFile, ScanFile};
-use crate::storage::{SourceFile, Storage};
+use crate::storage::{Expected, SourceFile, Storage};
 
 use super::RowsError;
 use super::file_schema::{FileSchema, NodeId};
@@ -109,14 +109,26 @@ fn read_split(
     cache: &Cache,
 ) -> Result<Arc<SplitPositions>, RowsError> {
     let path = &delete.file.path;
-    let source = storage.open(path)?;
+    let source = open_delete(storage, delete)?;
     cache.get_or_make(content_key("position-deletes", &source, ""), || {
-        let source = as_parquet::open(storage, cache, path, &delete.file.format)?;
+        let source = as_parquet::open(storage, cache, &delete.file)?;
         let split = split_by_path(&ParquetReader::new(source)?, path)?;
         storage.counters().position_deletes_read.add(1);
         let weight = split.weight();
         Ok((split, weight))
     })
+}
+
+/// Opens a delete file as it lies.
+pub(super) fn open_delete(
+    storage: &Storage,
+    delete: &DeleteFile,
+) -> Result<Arc<SourceFile>, RowsError> {
+    let expected = Expected {
+        size: Some(delete.file.file_size),
+        first: None,
+    };
+    Ok(storage.open_expecting(&delete.file.path, &expected)?)
 }
 
 /// A cache key for what was made from a file (and from the part of it that `part` names), whichever table it is of.
@@ -246,7 +258,11 @@ fn vector_positions(
             "{size} bytes, where {rows} rows need {max_size} at most"
         )));
     }
-    let source = storage.open(path)?;
+    let expected = Expected {
+        size: Some(vector.file.file_size),
+        first: Some(offset..offset.saturating_add(size)),
+    };
+    let source = storage.open_expecting(path, &expected)?;
     let part = format!("{offset} {size} {}", vector.file.record_count);
     let positions = cache.get_or_make(content_key("deletion-vector", &source, &part), || {
         let blob = source.read_range(offset, size)?;

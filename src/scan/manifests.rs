@@ -11,10 +11,12 @@ use crate::iceberg::manifest::{
 };
 use crate::iceberg::metadata::{Snapshot, SnapshotManifests, TableMetadata};
 use crate::iceberg::types::FieldId;
-use crate::parallel::in_parallel;
-use crate::storage::Storage;
+use crate::storage::{Expected, Storage};
 
 use super::ScanError;
+
+/// Bytes of a manifest at most, where a table is written with the usual settings.
+const USUAL_MANIFEST: u64 = 8 << 20;
 
 /// Bytes. Manifests are 8 MiB by default and a list names some thousands of them; neither comes near this.
 const MAX_FILE: u64 = 1 << 30;
@@ -46,7 +48,7 @@ pub fn read_all(
                 entries,
             })
         };
-        let read = in_parallel(manifests, read).into_iter();
+        let read = storage.in_parallel(manifests, read).into_iter();
         read.collect::<Result<Vec<Manifest>, ScanError>>()
     };
     let (deletes, data): (Vec<_>, Vec<_>) = manifests
@@ -140,7 +142,11 @@ fn read_manifest(
     cache: &Cache,
 ) -> Result<Arc<Vec<ManifestEntry>>, ScanError> {
     let path = &manifest.path;
-    let file = storage.open(path)?;
+    let expected = Expected {
+        size: manifest.length,
+        first: Some(0..manifest.length.unwrap_or(USUAL_MANIFEST)),
+    };
+    let file = storage.open_expecting(path, &expected)?;
     let types = metadata
         .partition_specs
         .get(&manifest.spec_id)

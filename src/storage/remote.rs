@@ -13,7 +13,8 @@
 //!
 //! **Blocks** of [`BLOCK`] bytes lie in the process's cache, under its budget. A range is fetched with the blocks that
 //! it touches and nothing else, whoever asks; two who ask for one block wait for one request. What is read to be parsed
-//! once (manifests) is not kept.
+//! once (manifests) is not kept. What is fetched goes to the cache on disk too, if there is one and the store gave a
+//! strong ETag, and is looked for there first.
 //!
 //! **Ahead.** A reader that goes on where it stopped, within bounds that it knows (a column chunk, a whole file), is
 //! read ahead of: first as much as it asked for, then twice that each time, up to [`MAX_AHEAD`] and the bounds.
@@ -33,6 +34,8 @@ use object_store::path::Path;
 use super::store::{Fetched, LARGEST_REQUEST, Part, Refusal, Store};
 use super::{StorageError, io_error, web};
 use crate::cache::{Cache, CacheKey};
+
+mod windows;
 
 /// Bytes of a block: a range is fetched with at most one of them too many at each end.
 const BLOCK: u64 = 16 << 10;
@@ -73,6 +76,11 @@ pub(super) struct State {
 }
 
 impl State {
+    /// See [`super::FileIdentity::is_lasting`].
+    pub(super) fn is_lasting(&self) -> bool {
+        self.version.starts_with('"')
+    }
+
     fn content(&self) -> (&str, u64, &str) {
         (&self.name, self.size, &self.version)
     }
@@ -528,9 +536,7 @@ impl RemoteFile {
         let started = web::spawn(async move {
             let mut landing = landing;
             let (file, range) = (&landing.file, landing.flight.range.clone());
-            let version = Some(file.state.version.as_str());
-            let fetched = file.store.get(&file.key, Part::Range(range), version);
-            landing.outcome = match fetched.await {
+            landing.outcome = match file.disk_or_store(range).await {
                 Ok(fetched) if fetched.size != file.state.size => Err(Refusal::Changed),
                 Ok(fetched) => {
                     file.remotes.keep(&file.state, &fetched);
@@ -544,12 +550,50 @@ impl RemoteFile {
         }
     }
 
+    /// A range whose borders are those of blocks: from the cache on disk what it has, from the store, in one request,
+    /// what lies between the first block that is missing there and the last.
+    async fn disk_or_store(&self, range: Range<u64>) -> Result<Fetched, Refusal> {
+        let (cache, state) = (self.remotes.cache.clone(), Arc::clone(&self.state));
+        let version = Some(self.state.version.as_str());
+        let Some(cache) = cache.filter(|cache| cache.disk().is_some() && state.is_lasting()) else {
+            return self.store.get(&self.key, Part::Range(range), version).await;
+        };
+        let read = {
+            let (cache, range) = (Arc::clone(&cache), range.clone());
+            move || windows::read(cache.disk(), &state, range)
+        };
+        let (before, after) = tokio::task::spawn_blocking(read).await.unwrap_or_default();
+        let missing = range.start + len(&before)..range.end - len(&after);
+        let mut whole = BytesMut::from(before);
+        if !missing.is_empty() {
+            let part = Part::Range(missing.clone());
+            let fetched = self.store.get(&self.key, part, version).await?;
+            if fetched.size != self.state.size || fetched.start != missing.start {
+                return Err(Refusal::Changed);
+            }
+            windows::keep(cache.disk(), &self.state, missing.start, &fetched.bytes);
+            if whole.is_empty() && after.is_empty() {
+                return Ok(fetched);
+            }
+            whole.extend_from_slice(&fetched.bytes);
+        }
+        whole.extend_from_slice(&after);
+        Ok(Fetched {
+            start: range.start,
+            bytes: whole.freeze(),
+            size: self.state.size,
+            version: self.state.version.clone(),
+        })
+    }
+
     /// What is to be read ahead of a reader that asks for `range` within `bounds`.
     fn ahead(&self, range: &Range<u64>, bounds: &Range<u64>) -> Option<Range<u64>> {
         let most = self.remotes.max_ahead();
         let asked = range.end - range.start;
         let mut readers = lock(&self.readers);
-        let known = readers.iter().position(|reader| reader.next == range.start);
+        // Formats have small things between what they are read for.
+        let goes_on = |reader: &Reader| reader.next.abs_diff(range.start) <= BLOCK;
+        let known = readers.iter().position(goes_on);
         let mut reader = match known {
             Some(at) => readers.remove(at),
             None => Reader {

@@ -39,6 +39,18 @@ struct LocalIdentity {
     modified: (i64, i64),
 }
 
+impl FileIdentity {
+    /// Whether it tells states of the file from each other for good, so that what is kept under it may outlive this
+    /// process. A store's file has to have a strong ETag for that: a time of change is too coarse, and a weak ETag
+    /// promises no equal bytes.
+    pub fn is_lasting(&self) -> bool {
+        match &self.0 {
+            Identity::Local(_) => true,
+            Identity::Remote(state) => state.is_lasting(),
+        }
+    }
+}
+
 /// Cache keys are made of it.
 impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -209,14 +221,22 @@ impl SourceFile {
 
     /// Begins to fetch ranges that will be read soon, all at once. Does nothing for files of this machine.
     pub fn prefetch(&self, ranges: &[Range<u64>]) {
-        if let Content::Remote(file) = &self.bytes {
-            file.prefetch(ranges, COALESCED_GAP);
+        match &self.bytes {
+            Content::Remote(file) => file.prefetch(ranges, COALESCED_GAP),
+            Content::Followed { file, .. } => {
+                let own = ranges.iter().filter(|range| range.end <= file.len());
+                file.prefetch(&own.cloned().collect::<Vec<_>>());
+            }
+            Content::Stored { .. } | Content::Made(_) => {}
         }
     }
 
     /// Whether its bytes come from a store.
     pub fn is_remote(&self) -> bool {
-        matches!(self.bytes, Content::Remote(_))
+        match &self.bytes {
+            Content::Followed { file, .. } => file.is_remote(),
+            bytes => matches!(bytes, Content::Remote(_)),
+        }
     }
 
     /// `len` bytes from `offset`; checked against the file's size before any memory is taken.
@@ -224,6 +244,19 @@ impl SourceFile {
         self.check_range(offset, len)?;
         let mut buffer = zeroed(&self.recorded, len)?;
         self.read(&mut buffer, offset, None)?;
+        Ok(Bytes::from(buffer))
+    }
+
+    /// [`SourceFile::read_range`] for a reader that goes through `bounds` in order.
+    pub fn read_range_within(
+        &self,
+        offset: u64,
+        len: u64,
+        bounds: &Range<u64>,
+    ) -> Result<Bytes, StorageError> {
+        self.check_range(offset, len)?;
+        let mut buffer = zeroed(&self.recorded, len)?;
+        self.read(&mut buffer, offset, Some(bounds))?;
         Ok(Bytes::from(buffer))
     }
 

@@ -34,6 +34,7 @@ mod transport;
 
 use grant::Grant;
 pub(super) use place::{Kind, StoreUrl};
+pub use s3::AwsIdentity;
 use transport::Transport;
 
 /// Stores kept open for tables to come.
@@ -455,7 +456,10 @@ fn is_denial(error: &object_store::Error) -> bool {
         Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => true,
         Error::Generic { .. } => {
             let reason = transport::innermost(error);
-            reason.starts_with("400") && reason.contains("Expired")
+            // Listings are not told apart by the crate.
+            reason.starts_with("401")
+                || reason.starts_with("403")
+                || (reason.starts_with("400") && reason.contains("Expired"))
         }
         _ => false,
     }
@@ -467,7 +471,7 @@ fn refusal(error: &object_store::Error) -> Refusal {
     match error {
         Error::NotFound { .. } => Refusal::NotFound,
         Error::Precondition { .. } => Refusal::Changed,
-        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => Refusal::Denied(reason),
+        _ if is_denial(error) => Refusal::Denied(reason),
         _ if reason.starts_with("416") => Refusal::PastEnd,
         _ if reason.starts_with("Received non-partial response") => {
             Refusal::Failed("the server gives no ranges of its files".to_owned())

@@ -228,7 +228,7 @@ fn the_parquet_crate_reads_a_source_file() {
     let machine = Machine::new();
     machine.file("table/data/f");
     let storage = machine.storage("/t");
-    let reader = SourceReader(storage.open("/t/data/f").unwrap());
+    let reader = SourceReader::new(storage.open("/t/data/f").unwrap());
     assert_eq!(Length::len(&reader), 12);
     assert_eq!(&reader.get_bytes(6, 4).unwrap()[..], b"data");
     assert!(reader.get_bytes(6, 7).is_err());
@@ -246,4 +246,26 @@ fn the_parquet_crate_reads_a_source_file() {
         .read_to_string(&mut rest)
         .unwrap();
     assert_eq!(rest, "");
+}
+
+#[test]
+fn a_file_followed_by_more_bytes_is_read_as_one() {
+    use std::io::Write;
+    let machine = Machine::new();
+    machine.file("table/data/f");
+    let storage = machine.storage("/t");
+    let file = storage.open("/t/data/f").unwrap();
+    let own = file.read_range(0, file.len()).unwrap();
+    let mut more = storage.spill().writer().unwrap();
+    more.write_all(b"and more").unwrap();
+    let both = file.followed_by(Arc::new(more.finish()));
+    let whole = [&own[..], b"and more"].concat();
+    assert_eq!(both.len(), whole.len() as u64);
+    for start in 0..whole.len() {
+        for end in start..=whole.len() {
+            let read = both.read_range(start as u64, (end - start) as u64);
+            assert_eq!(read.unwrap(), whole[start..end]);
+        }
+    }
+    assert!(both.read_range(0, both.len() + 1).is_err());
 }

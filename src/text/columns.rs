@@ -247,7 +247,7 @@ impl<'a> Column<'a> {
             }
         };
         Some(Column {
-            nulls: array.nulls(),
+            nulls: array.nulls().filter(|nulls| nulls.null_count() > 0),
             values,
         })
     }

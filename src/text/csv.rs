@@ -118,6 +118,7 @@ impl<'a> CsvWriter<'a> {
 }
 
 /// Text, in quotes where it is empty (to tell it from a null) or holds what would end the field.
+#[inline]
 fn push_text(out: &mut Vec<u8>, text: &[u8]) {
     let special = |word| has(word, b',') | has(word, b'"') | has(word, b'\n') | has(word, b'\r');
     if let Some(short) = Short::of(text) {

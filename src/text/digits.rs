@@ -15,6 +15,7 @@ const SIXTEEN_DIGITS: u64 = EIGHT_DIGITS * EIGHT_DIGITS;
 const ZEROS: u128 = 0x3030_3030_3030_3030_3030_3030_3030_3030;
 
 /// The eight digits of a number below 100,000,000, a byte each, the first in the lowest byte.
+#[inline]
 fn eight(value: u32) -> u64 {
     // Each step splits every lane in two, and multiplies by an inverse in place of the division.
     let fours = u64::from(value / 10_000) | (u64::from(value % 10_000) << 32);
@@ -25,6 +26,7 @@ fn eight(value: u32) -> u64 {
 }
 
 /// The digits of a number below 10^16, at least `least` of them (1 to 16).
+#[inline]
 fn digits(value: u64, least: usize) -> Short {
     let low = |value: u64| u32::try_from(value % EIGHT_DIGITS).unwrap_or(0);
     let (digits, width) = if value < EIGHT_DIGITS && least <= 8 {
@@ -40,6 +42,7 @@ fn digits(value: u64, least: usize) -> Short {
 }
 
 /// An integer.
+#[inline]
 pub(super) fn push_integer(out: &mut Vec<u8>, value: impl Into<i64>) {
     let value = value.into();
     if value < 0 {
@@ -54,6 +57,7 @@ pub(super) fn push_integer(out: &mut Vec<u8>, value: impl Into<i64>) {
 }
 
 /// A number with zeros before it, so that it has at least so many digits.
+#[inline]
 pub(super) fn push_padded(out: &mut Vec<u8>, value: u64, least: usize) {
     if value < SIXTEEN_DIGITS && (1..=16).contains(&least) {
         return digits(value, least).push(out);
@@ -65,6 +69,7 @@ pub(super) fn push_padded(out: &mut Vec<u8>, value: u64, least: usize) {
 }
 
 /// A decimal of this unscaled value, with all digits of its scale.
+#[inline]
 pub(super) fn push_decimal(out: &mut Vec<u8>, unscaled: i128, scale: usize) {
     if unscaled < 0 {
         out.push(b'-');
@@ -93,6 +98,7 @@ fn push_long_decimal(out: &mut Vec<u8>, unscaled: u128, scale: usize) {
 }
 
 /// `2017-11-16`; years before 0 and of more than four digits carry a sign.
+#[inline]
 pub(super) fn push_date(out: &mut Vec<u8>, days: i32) {
     if let Some(date) = usual_date(days) {
         let text = Short::new(u128::from(eight(date)) | ZEROS, 8);
@@ -118,6 +124,7 @@ const DAYS_OF_10000_YEARS: u32 = 3_652_365;
 /// A date of the years 0 (from March on) to 9999, as `20171116`. The same as [`civil_from_days`] in half the time, with
 /// the multiplications of Neri and Schneider ("Euclidean affine functions and their application to calendar
 /// algorithms", 2022) in place of divisions; years begin in March, so that leap days come last.
+#[inline]
 fn usual_date(days: i32) -> Option<u32> {
     let days = u32::try_from(days.checked_add(DAYS_TO_1970)?).ok()?;
     if days >= DAYS_OF_10000_YEARS {
@@ -142,6 +149,7 @@ fn usual_date(days: i32) -> Option<u32> {
 }
 
 /// `22:31:08` of so many seconds since midnight.
+#[inline]
 pub(super) fn push_clock(out: &mut Vec<u8>, seconds: i64) {
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     // Of a day these have two digits; a time beyond it is shown as the hours it has.

@@ -35,7 +35,8 @@ impl Contents {
         }
         let contents = parquet.group_contents()?;
         // Rather keep nothing than take one row group for another.
-        Ok((contents.len() == groups).then(|| Contents {
+        let sound = contents.len() == groups && contents.iter().all(|group| group.lasting);
+        Ok(sound.then(|| Contents {
             groups: contents,
             form: format!("{format:?} {:?}", engine.options.csv_null),
         }))

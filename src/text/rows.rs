@@ -22,7 +22,7 @@ use parquet::schema::types::Type;
 
 use super::TextError;
 use super::index::{GroupRows, Strip};
-use crate::parquet::{ParquetError, ParquetFile};
+use crate::parquet::{HeldChunks, ParquetError, ParquetFile};
 
 /// Rows decoded at once: enough to make the calls cheap, few enough to stay in a processor's cache.
 const BATCH_ROWS: u64 = 8192;
@@ -145,6 +145,7 @@ impl Rows {
         let failure = Arc::new(Failure::default());
         let file = VirtualFile {
             file: Arc::clone(&parquet),
+            held: Arc::default(),
             failure: Arc::clone(&failure),
         };
         let text = |error: DecoderError| error.to_string();
@@ -332,12 +333,22 @@ impl Rows {
         let failure = Arc::new(Failure::default());
         let file = VirtualFile {
             file: Arc::clone(&self.parquet),
+            held: Arc::default(),
             failure: Arc::clone(&failure),
         };
         let size = |n: u64| usize::try_from(n).map_err(|_| format!("{n} rows"));
         let batches = failure.guard(Some(group), || {
             let rows = self.groups().nth(group).ok_or("it is missing")?;
             let columns = self.shares.get(share).ok_or("a column is missing")?;
+            if let Some(footer) = self.metadata.metadata().row_groups().get(group) {
+                let chunks = footer.columns().iter().enumerate();
+                let ranges = chunks.filter(|(leaf, _)| columns.leaf_included(*leaf));
+                let ranges: Vec<_> = ranges
+                    .map(|(_, chunk)| chunk.byte_range())
+                    .map(|(start, len)| start..start.saturating_add(len))
+                    .collect();
+                self.parquet.prefetch(&ranges);
+            }
             let selection = [
                 RowSelector::skip(size(row)?),
                 RowSelector::select(size(rows.rows.saturating_sub(row))?),
@@ -447,6 +458,7 @@ fn narrowed(schema: &Schema, root: &Type) -> Schema {
 #[derive(Clone)]
 struct VirtualFile {
     file: Arc<ParquetFile>,
+    held: Arc<HeldChunks>,
     failure: Arc<Failure>,
 }
 
@@ -484,7 +496,7 @@ impl ChunkReader for VirtualFile {
 
 impl VirtualFile {
     fn read(&self, start: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read_at(start, buffer);
+        let read = self.file.read_holding(start, buffer, Some(&self.held));
         read.map_err(|error| self.failure.note(error))
     }
 }

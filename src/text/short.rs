@@ -16,11 +16,13 @@ impl Short {
     const MAX: usize = 16;
 
     /// `len` bytes, the first of which is the lowest of `bytes`.
+    #[inline]
     pub(super) fn new(bytes: u128, len: usize) -> Short {
         Short { bytes, len }
     }
 
     /// Text, if it is short. The bytes behind its end are zero.
+    #[inline]
     pub(super) fn of(text: &[u8]) -> Option<Short> {
         let len = text.len();
         // The first and the last bytes overlap, where they are the same.
@@ -41,16 +43,19 @@ impl Short {
     }
 
     /// Bytes.
+    #[inline]
     pub(super) fn len(self) -> usize {
         self.len
     }
 
     /// The lower and the upper eight bytes.
+    #[inline]
     pub(super) fn words(self) -> [u64; 2] {
         // Cut to its lower half on purpose.
         [self.bytes as u64, (self.bytes >> 64) as u64]
     }
 
+    #[inline]
     pub(super) fn push(self, out: &mut Vec<u8>) {
         let end = out.len() + self.len;
         out.extend_from_slice(&self.bytes.to_le_bytes());
@@ -58,6 +63,7 @@ impl Short {
     }
 
     /// With a byte put in before the byte `at`, which is at most the length; that is at most 15.
+    #[inline]
     pub(super) fn with(self, at: usize, byte: u8) -> Short {
         let before = (1 << (8 * at)) - 1;
         Short {
@@ -76,17 +82,20 @@ const ONES: u64 = 0x0101_0101_0101_0101;
 const TOPS: u64 = 0x80 * ONES;
 
 /// Whether any of the eight bytes is this one.
+#[inline]
 pub(super) fn has(word: u64, byte: u8) -> bool {
     has_below(word ^ (ONES * u64::from(byte)), 1)
 }
 
 /// Whether any of the eight bytes is smaller than `limit`, which is at most 128.
+#[inline]
 pub(super) fn has_below(word: u64, limit: u8) -> bool {
     // A byte borrows from the one above it only where it is itself smaller.
     word.wrapping_sub(ONES * u64::from(limit)) & !word & TOPS != 0
 }
 
 /// Whether `found` says so of any eight bytes of a text; behind the last ones it is shown `filler`.
+#[inline]
 pub(super) fn any_word(text: &[u8], filler: u8, found: impl Fn(u64) -> bool) -> bool {
     let (words, rest) = text.as_chunks::<8>();
     let mut last = [filler; 8];

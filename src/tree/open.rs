@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::parquet::ParquetFile;
-use crate::text::{Cursor, Sizing, TextFile};
+use crate::text::{Cursor, Sizing, SpilledText, TextFile};
 
 use super::faults::{ErrorKind, TreeError};
 use super::load;
@@ -67,6 +67,14 @@ impl OpenFile {
             // The kernel cannot cache pages of a file whose end it does not know.
             Content::Rendered { .. } => Caching::None,
             Content::Parquet { .. } => Caching::Parquet,
+        }
+    }
+
+    /// The file of the system that holds the same bytes, if there is one.
+    pub fn backing(&self) -> Option<Arc<SpilledText>> {
+        match &self.content {
+            Content::Rendered { file, .. } => file.backing(),
+            Content::Text { .. } | Content::Parquet { .. } => None,
         }
     }
 

@@ -191,7 +191,7 @@ impl Table {
             return (slot, left);
         }
         // Taken before the look, so that no commit after it is taken for seen.
-        let now = Instant::now();
+        let mut now = Instant::now();
         match self.find(source, slot.state.as_ref()) {
             Ok(state) => {
                 self.incarnation.store(
@@ -201,10 +201,16 @@ impl Table {
                 slot.state = state;
                 slot.fault = None;
             }
-            Err(fault) => slot.fault = Some(fault),
+            Err(fault) => {
+                slot.fault = Some(fault);
+                // Finding out may have taken long: who waited for this look gets its outcome, not another look.
+                now = Instant::now();
+            }
         }
-        slot.looked = Some(now);
-        let left = source.options.refresh.saturating_sub(now.elapsed());
+        // A look that failed after a long wait is not to be had again at once.
+        let from = slot.fault.as_ref().map_or(now, |_| Instant::now());
+        slot.looked = Some(from);
+        let left = source.options.refresh.saturating_sub(from.elapsed());
         (slot, left)
     }
 

@@ -45,14 +45,15 @@ def fixtures():
 class Mount:
     """`with Mount(source, options) as root:` where root is the directory it is mounted on."""
 
-    def __init__(self, source, options=()):
+    def __init__(self, source, options=(), env=None):
         self.source, self.options = str(source), list(options)
+        self.env = {**os.environ, **env} if env else None
 
     def __enter__(self):
         self.point = tempfile.mkdtemp(prefix="bergfs-test-")
         self.log = tempfile.NamedTemporaryFile(prefix="bergfs-test-", suffix=".log", delete=False)
         command = [BERGFS, "mount", *self.options, "-f", self.source, self.point]
-        self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL)
+        self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL, env=self.env)
         deadline = time.monotonic() + 60
         while not os.path.ismount(self.point):
             if self.process.poll() is not None or time.monotonic() > deadline:

@@ -180,6 +180,15 @@ fn rule_48_variants_shredded_in_different_ways_are_one_plain_column() {
         left.remove(0);
         assert_eq!(rows("current"), json!(left), "{opened}");
     }
+    // Whichever is made first: the part as it is stored, or the whole with what was put together.
+    let opened = Opened::tree(&t.root());
+    let part = opened.rows("current/parts/a.parquet").unwrap();
+    let shredded = json!({"metadata": "0101000161", "value": "0c07", "typed_value": null});
+    assert_eq!(part[1][0], shredded);
+    let whole = opened.rows("current/t.parquet").unwrap();
+    assert_eq!(whole[0], before[1]);
+    assert_eq!(whole[1], before[2]);
+    assert_eq!(opened.rows("current/parts/a.parquet").unwrap(), part);
     // A part of its own stays shredded.
     let part = Opened::tree(&t.root()).rows("snapshots/1001/parts/a.parquet");
     let first = &part.unwrap()[0][0];

@@ -9,7 +9,6 @@ use url::Url;
 use crate::catalog::CatalogError;
 use crate::storage::Properties;
 
-use super::names::endpoint;
 use super::session::{Question, Session};
 
 /// What can be asked, as the list of endpoints has it.
@@ -57,21 +56,19 @@ struct ConfigAnswer {
 }
 
 impl Configuration {
-    /// Asks the catalog. `own` are the client's properties.
+    /// Asks the catalog at `url`. `own` are the client's properties.
     pub(super) async fn ask(
         session: &Session,
-        base: &Url,
+        url: &Url,
         own: &Properties,
     ) -> Result<Self, CatalogError> {
         let transport = &session.transport;
-        let url = Url::parse(&endpoint(base, "v1/config"))
-            .map_err(|error| transport.wrong(error.to_string()))?;
         let warehouse: Vec<(&str, &str)> = own
             .get("warehouse")
             .map(|name| ("warehouse", name))
             .into_iter()
             .collect();
-        let answer = session.ask(&Question::get(url, &warehouse)).await?;
+        let answer = session.ask(&Question::get(url.clone(), &warehouse)).await?;
         if !answer.status.is_success() {
             return Err(transport.refusal("its configuration (v1/config) was asked for", &answer));
         }

@@ -159,20 +159,20 @@ impl Tokens {
         transport: &Transport,
     ) -> Result<Option<Bearer>, CatalogError> {
         let mut held = self.held.lock().await;
-        let first = held.generation == 0 && self.settings.credential.is_some();
-        if first {
+        if held.generation == 0 && self.settings.credential.is_some() {
             self.renew(&mut held, transport).await?;
-        } else if held.is_due() && self.renewable() {
-            if let Err(error) = self.renew(&mut held, transport).await {
-                let now = SystemTime::now();
-                if held.expires.is_none_or(|expires| expires <= now) {
-                    return Err(error);
-                }
-                // A server that says no will say it again: not every one exchanges tokens.
-                let again = matches!(error, CatalogError::Unreachable { .. });
-                held.refresh_at = now.checked_add(RETRY).filter(|_| again);
-                tracing::warn!(%error, again, "the token could not be renewed, and is used on");
+        } else if held.is_due()
+            && self.renewable()
+            && let Err(error) = self.renew(&mut held, transport).await
+        {
+            let now = SystemTime::now();
+            if held.expires.is_none_or(|expires| expires <= now) {
+                return Err(error);
             }
+            // A server that says no will say it again: not every one exchanges tokens.
+            let again = matches!(error, CatalogError::Unreachable { .. });
+            held.refresh_at = now.checked_add(RETRY).filter(|_| again);
+            tracing::warn!(%error, again, "the token could not be renewed, and is used on");
         }
         held.bearer(transport)
     }

@@ -23,6 +23,9 @@ pub(super) const TIMEOUT_PROPERTY: &str = "rest.timeout-ms";
 /// Where that is not set: what an interactive program bears, and what a restarting server mostly needs.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// How long it is waited to hear whether a server is there at all.
+const SHORT_TIMEOUT: Duration = Duration::from_secs(3);
+
 /// Properties that are sent as headers with each request.
 const HEADER_PREFIX: &str = "header.";
 
@@ -137,8 +140,22 @@ impl Transport {
     /// # Errors
     /// [`CatalogError::Unreachable`] where there is none in time.
     pub(super) async fn send(&self, request: Request) -> Result<Answer, CatalogError> {
+        self.send_within(request, self.limits).await
+    }
+
+    /// Sends a request, and does not wait long for the answer.
+    pub(super) async fn send_briefly(&self, request: Request) -> Result<Answer, CatalogError> {
+        let limits = Limits {
+            patience: self.limits.patience.min(SHORT_TIMEOUT),
+            temporary: |_| false,
+            ..self.limits
+        };
+        self.send_within(request, limits).await
+    }
+
+    async fn send_within(&self, request: Request, limits: Limits) -> Result<Answer, CatalogError> {
         self.counters.catalog_requests.add(1);
-        web::send(request, self.limits, None)
+        web::send(request, limits, None)
             .await
             .map_err(|error| match error {
                 // Without its times and counts, which would make each outage another.
@@ -206,7 +223,7 @@ pub(super) fn secret_value(text: &str) -> Option<HeaderValue> {
 }
 
 /// Whether the same question may be answered in a while. Not 500, which catalogs answer for tables that they cannot load.
-fn is_temporary(status: StatusCode) -> bool {
+pub(super) fn is_temporary(status: StatusCode) -> bool {
     matches!(status.as_u16(), 429 | 502 | 503 | 504)
 }
 

@@ -67,6 +67,7 @@ impl Setting {
         SqlCatalog::open(
             Box::new(Sqlite::new(self.path())),
             Properties(properties.collect()),
+            &Arc::default(),
         )
     }
 }
@@ -222,7 +223,7 @@ fn what_is_no_catalog_is_refused_by_name() {
     let directory = tempfile::tempdir().unwrap();
     let open = |path: &Path| {
         let database = Box::new(Sqlite::new(path.to_owned()));
-        SqlCatalog::open(database, Properties::default())
+        SqlCatalog::open(database, Properties::default(), &Arc::default())
             .unwrap_err()
             .to_string()
     };
@@ -363,7 +364,7 @@ fn listing_ten_thousand_tables_asks_twice_and_for_no_metadata_file() {
         inner: Sqlite::new(setting.path()),
         statements: Arc::clone(&statements),
     });
-    let catalog = SqlCatalog::open(database, Properties::default()).unwrap();
+    let catalog = SqlCatalog::open(database, Properties::default(), &Arc::default()).unwrap();
     statements.lock().unwrap().clear();
     assert_eq!(listing(&catalog, &["ns"]).1.len(), 10_000);
     let statements = statements.lock().unwrap();

@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use crate::parallel::in_parallel;
+
 use super::*;
 use crate::iceberg::manifest::{FileFormat, PartitionTuple, SequenceNumber};
 use crate::iceberg::metadata::SnapshotId;

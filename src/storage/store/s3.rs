@@ -174,6 +174,11 @@ fn base_credentials(
     if granted(properties).is_some() || grant.is_renewable() {
         return Some(Keys::Granted(Arc::clone(grant)));
     }
+    ambient(named, profile)
+}
+
+/// Keys of the environment, unless a profile was asked for by name, or of the profile.
+fn ambient(named: Option<&str>, profile: Option<Profile>) -> Option<Keys> {
     if named.is_none()
         && let (Some(key_id), Some(secret_key)) = (
             variable("AWS_ACCESS_KEY_ID"),
@@ -229,6 +234,73 @@ fn with_role(
             first(properties, &["client.assume-role.external-id"]),
             first(properties, &["client.assume-role.region"]).unwrap_or(region),
         )),
+    }
+}
+
+/// Who asks AWS's services, for those that are no stores: found as for S3.
+pub struct AwsIdentity {
+    /// Renewed as they run out. What `Debug` shows of them may be secret.
+    pub keys: Arc<dyn CredentialProvider<Credential = AwsCredential>>,
+    /// Of the environment or the profile.
+    pub region: Option<String>,
+    /// Of the profile.
+    pub endpoint: Option<String>,
+}
+
+impl fmt::Debug for AwsIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AwsIdentity")
+            .field("region", &self.region)
+            .finish_non_exhaustive()
+    }
+}
+
+impl AwsIdentity {
+    /// The keys that the properties hold (`client.access-key-id` …), else those of the profile that they name
+    /// (`client.profile-name`), else those that the environment gives. Asks nobody yet.
+    ///
+    /// # Errors
+    /// There are none, or a profile that cannot be followed.
+    pub fn find(properties: &Properties) -> Result<AwsIdentity, StorageError> {
+        let named = first(properties, &["client.profile-name"]);
+        let profile = Profile::find(named)?;
+        let settings = profile.as_ref().map(Profile::settings).transpose()?;
+        let setting = |name: &str| settings.as_ref().and_then(|all| all.get(name)).cloned();
+        let region = variable("AWS_REGION")
+            .or_else(|| variable("AWS_DEFAULT_REGION"))
+            .or_else(|| setting("region"));
+        let endpoint = setting("endpoint_url");
+        let signed_for = region.clone().unwrap_or_else(|| ANY_REGION.to_owned());
+        let base = match granted(properties) {
+            Some(keys) => Some(Keys::Fixed(Arc::new(keys))),
+            None => ambient(named, profile),
+        };
+        let keys = match base {
+            Some(base) => with_role(base, properties, &signed_for),
+            None => {
+                // Sets TLS up, which what asks for keys needs too.
+                web::client().map_err(|error| no_keys(error.to_string()))?;
+                let builder = AmazonS3Builder::new()
+                    .with_region(&signed_for)
+                    // Never asked: only the keys are.
+                    .with_bucket_name("none");
+                let store = outside(builder)?.build();
+                let store = store.map_err(|error| no_keys(error.to_string()))?;
+                Arc::clone(store.credentials())
+            }
+        };
+        Ok(AwsIdentity {
+            keys,
+            region,
+            endpoint,
+        })
+    }
+}
+
+fn no_keys(reason: String) -> StorageError {
+    StorageError::Property {
+        name: "client.access-key-id".to_owned(),
+        reason,
     }
 }
 

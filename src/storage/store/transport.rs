@@ -22,6 +22,13 @@ use crate::storage::web::{self, Answer, Limits};
 /// For how long a machine is asked whether it has credentials: most have none, and nothing answers.
 const METADATA_PATIENCE: Duration = Duration::from_secs(3);
 
+/// The last place where credentials might have been has none.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "no credentials: neither the properties nor the environment have any, and this machine has no role in a cloud"
+)]
+struct NoCredentials;
+
 /// Makes the requests of one store.
 #[derive(Clone, Debug)]
 pub(super) struct Transport {
@@ -50,7 +57,8 @@ impl HttpService for Transport {
         let url = Url::parse(&parts.uri.to_string()).map_err(unknown)?;
         let mut limits = self.limits;
         let mut counters = Some(&*self.counters);
-        if is_machine_metadata(&url) {
+        let is_machine = is_machine_metadata(&url);
+        if is_machine {
             limits.patience = limits.patience.min(METADATA_PATIENCE);
             counters = None;
         }
@@ -64,7 +72,14 @@ impl HttpService for Transport {
         }
         let range = request.headers().get(RANGE).cloned();
         let answer = web::send(request, limits, counters).await;
-        let mut answer = answer.map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
+        if is_machine
+            && !answer
+                .as_ref()
+                .is_ok_and(|answer| answer.status.is_success())
+        {
+            return Err(unknown(NoCredentials));
+        }
+        let mut answer = answer.map_err(unknown)?;
         if answer.status == StatusCode::OK
             && let Some(range) = range.as_ref().and_then(|range| range.to_str().ok())
         {

@@ -1,0 +1,220 @@
+//! Requests and bytes, exactly.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use serde_json::json;
+
+use crate::builder::open::Opened;
+use crate::builder::{Commit, TableBuilder};
+use crate::server::Asked;
+use crate::shelf::{COLUMNS, Shelf, wide};
+
+const WHOLE: &str = "current/t.parquet";
+
+/// Bytes of the blocks that a range touches.
+const BLOCK: u64 = 16 << 10;
+
+fn files(asked: &[Asked]) -> Vec<&str> {
+    let files = asked.iter().filter(|asked| asked.query.is_empty());
+    files
+        .map(|asked| asked.path.rsplit('/').next().unwrap())
+        .collect()
+}
+
+fn footer(opened: &Opened) -> ParquetMetaData {
+    let size = opened.size(WHOLE).unwrap();
+    let tail = opened.read_range(WHOLE, size - 8, 8).unwrap();
+    let len = u64::from(u32::from_le_bytes(tail[..4].try_into().unwrap()));
+    let footer = opened
+        .read_range(WHOLE, size - 8 - len, len as usize)
+        .unwrap();
+    ParquetMetaDataReader::decode_metadata(&Bytes::from(footer)).unwrap()
+}
+
+fn chunk(footer: &ParquetMetaData, group: usize, column: usize) -> Range<u64> {
+    let (start, len) = footer.row_group(group).column(column).byte_range();
+    start..start + len
+}
+
+#[test]
+fn a_look_at_a_table_costs_a_listing_its_hint_and_its_metadata() {
+    let shelf = Shelf::new();
+    shelf.put(&wide(), "wh/t");
+    let opened = shelf.open("s3://b/wh/t");
+    let asked = shelf.server.asked();
+    assert_eq!(asked.len(), 1, "{asked:#?}");
+    assert!(
+        asked[0].query.contains("prefix=wh%2Ft%2Fmetadata%2F"),
+        "{asked:#?}"
+    );
+    opened.list("").unwrap();
+    opened.list("snapshots").unwrap();
+    let asked = shelf.server.asked();
+    let lists = asked.iter().filter(|asked| !asked.query.is_empty()).count();
+    assert_eq!(lists, 1, "{asked:#?}");
+    let files = files(&asked);
+    assert!(
+        files.last().unwrap().ends_with(".metadata.json"),
+        "{files:?}"
+    );
+    assert!(files.len() <= 2, "{files:?}");
+}
+
+#[test]
+fn a_views_size_costs_one_request_for_each_manifest_and_each_footer() {
+    let shelf = Shelf::new();
+    let mut table = TableBuilder::new(2, "1 id: long");
+    for id in 0..5 {
+        let file = table.data(json!([[id]]));
+        table.commit(Commit::of([file]));
+    }
+    table.save();
+    shelf.put(&table, "t");
+    let opened = shelf.open("s3://b/t");
+    opened.list("snapshots").unwrap();
+    shelf.server.asked();
+    opened.size(WHOLE).unwrap();
+    let asked = shelf.server.asked();
+    let mut files = files(&asked);
+    files.sort_unstable();
+    let count = files.len();
+    files.dedup();
+    assert_eq!(files.len(), count, "a file was asked for twice: {asked:#?}");
+    // A manifest list, five manifests, five footers.
+    assert_eq!(count, 11, "{files:?}");
+    assert!(
+        asked.iter().all(|asked| asked.method == "GET"),
+        "{asked:#?}"
+    );
+    opened.size(WHOLE).unwrap();
+    footer(&opened);
+    assert_eq!(shelf.server.asked(), []);
+}
+
+#[test]
+fn a_column_of_a_row_group_costs_its_chunk_and_nothing_the_second_time() {
+    let shelf = Shelf::new();
+    shelf.put(&wide(), "t");
+    let opened = shelf.open("s3://b/t");
+    let footer = footer(&opened);
+    for (group, column) in [(0, 0), (1, 3), (0, COLUMNS - 1)] {
+        let range = chunk(&footer, group, column);
+        let len = range.end - range.start;
+        assert!(len > 300_000, "{len}");
+        shelf.server.asked();
+        let before = opened.stats();
+        // As the kernel asks: 128 KiB at a time.
+        let mut at = range.start;
+        while at < range.end {
+            let piece = (128 << 10).min(range.end - at);
+            opened.read_range(WHOLE, at, piece as usize).unwrap();
+            at += piece;
+        }
+        let after = opened.stats();
+        let bytes = after["store_bytes"] - before["store_bytes"];
+        assert!(bytes <= len + 2 * BLOCK, "{bytes} for {len}");
+        let asked = shelf.server.asked();
+        assert!(asked.len() <= 3, "{asked:#?}");
+        opened.read_range(WHOLE, range.start, len as usize).unwrap();
+        assert_eq!(shelf.server.asked(), []);
+    }
+}
+
+#[test]
+fn a_large_range_is_asked_for_at_once() {
+    let shelf = Shelf::new();
+    shelf.put(&wide(), "t");
+    let opened = shelf.open("s3://b/t");
+    let range = chunk(&footer(&opened), 0, 2);
+    shelf.server.asked();
+    let len = (range.end - range.start) as usize;
+    opened.read_range(WHOLE, range.start, len).unwrap();
+    assert_eq!(shelf.server.asked().len(), 1);
+}
+
+#[test]
+fn a_whole_file_is_fetched_once_and_is_what_a_local_table_gives() {
+    let shelf = Shelf::new();
+    let place = shelf.put(&wide(), "t");
+    let local = Opened::tree(&place);
+    let opened = shelf.open("s3://b/t");
+    for file in [WHOLE, "current/t.csv", "current/t.jsonl"] {
+        let whole = opened.read(file).unwrap();
+        assert!(whole == local.read(file).unwrap(), "{file}");
+    }
+    let stored: u64 = std::fs::read_dir(place.join("data"))
+        .unwrap()
+        .map(|entry| entry.unwrap().metadata().unwrap().len())
+        .sum();
+    let stats = opened.stats();
+    assert!(
+        stats["store_bytes"] < stored + stored / 10,
+        "{stats:?} {stored}"
+    );
+    assert_eq!(stats["store_retries"], 0);
+}
+
+#[test]
+fn a_wrong_size_in_a_manifest_is_noticed() {
+    for wrong in [1, 500, 1 << 30] {
+        let shelf = Shelf::new();
+        let mut table = TableBuilder::new(2, "1 id: long");
+        let mut file = table.data(json!([[1], [2]]));
+        file.file_size = wrong;
+        table.commit(Commit::of([file]));
+        table.save();
+        shelf.put(&table, "t");
+        let opened = shelf.open("s3://b/t");
+        assert_eq!(opened.table(WHOLE).unwrap().rows.len(), 2, "{wrong}");
+    }
+}
+
+#[test]
+fn a_warehouse_is_listed_a_level_at_a_time_whatever_the_pages() {
+    let shelf = Shelf::new();
+    let mut table = TableBuilder::new(2, "1 id: long");
+    let file = table.data(json!([[7]]));
+    table.commit(Commit::of([file]));
+    table.save();
+    let uuid = "6f9619ff-8b86-d011-b42d-00c04fc964ff";
+    for place in [
+        "wh/sales.db/a",
+        "wh/sales.db/b",
+        "wh/deep/er/t",
+        &format!("wh/u-{uuid}"),
+    ] {
+        shelf.put(&table, place);
+    }
+    std::fs::create_dir_all(shelf.directory.path().join("b/wh/empty/x")).unwrap();
+    shelf.server.page(1);
+    let opened = shelf.open("s3a://b/wh/");
+    assert_eq!(opened.list("").unwrap(), [".bergfs", "deep", "sales", "u"]);
+    assert_eq!(opened.list("sales").unwrap(), ["a", "b"]);
+    assert_eq!(opened.list("deep/er").unwrap(), ["t"]);
+    let read = opened.table("deep/er/t/current/t.parquet").unwrap();
+    assert_eq!(read.rows, [json!([7])]);
+    assert_eq!(opened.table("u/current/u.parquet").unwrap().rows.len(), 1);
+}
+
+#[test]
+fn a_web_server_gives_a_table_with_a_hint_or_a_metadata_file() {
+    let shelf = Shelf::new();
+    let mut table = TableBuilder::new(2, "1 id: long");
+    let file = table.data(json!([[7]]));
+    table.commit(Commit::of([file]));
+    let metadata = table.save();
+    let place = shelf.put(&table, "t");
+    let name = metadata.file_name().unwrap().to_str().unwrap().to_owned();
+    std::fs::write(place.join("metadata/version-hint.text"), &name).unwrap();
+    let table = format!("{}/b/t", shelf.server.url());
+    for source in [table.clone(), format!("{table}/metadata/{name}")] {
+        let opened = shelf.open(&source);
+        assert_eq!(opened.table(WHOLE).unwrap().rows, [json!([7])], "{source}");
+    }
+    let Opened::Refused { message } = &shelf.open(&format!("{}/b/", shelf.server.url())) else {
+        panic!("opened");
+    };
+    assert!(message.contains("no Iceberg table"), "{message}");
+}

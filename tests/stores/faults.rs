@@ -1,0 +1,143 @@
+//! A store that fails: pauses or errors, never wrong bytes.
+
+use std::fs;
+
+use bergfs::storage::Properties;
+use serde_json::json;
+
+use crate::builder::open::Opened;
+use crate::builder::{Commit, TableBuilder};
+use crate::server::Fault;
+use crate::shelf::{SHORT_TIMEOUT, Shelf, wide};
+
+const WHOLE: &str = "current/t.parquet";
+const EIO: i32 = 5;
+
+fn small() -> TableBuilder {
+    let mut table = TableBuilder::new(2, "1 id: long");
+    let file = table.data(json!([[1], [2], [3]]));
+    table.commit(Commit::of([file]));
+    table.save();
+    table
+}
+
+#[test]
+fn what_passes_by_itself_is_asked_for_again() {
+    let faults = [
+        Fault::Status(503),
+        Fault::Status(429),
+        Fault::Status(500),
+        Fault::Reset,
+        Fault::Truncated,
+        Fault::Short,
+    ];
+    for fault in faults {
+        let shelf = Shelf::new();
+        let place = shelf.put(&wide(), "t");
+        let expected = Opened::tree(&place).read(WHOLE).unwrap();
+        let opened = shelf.open("s3://b/t");
+        // Of the metadata, the manifests, the footer; then of the data.
+        shelf.server.fail(&[fault, fault]);
+        opened.size(WHOLE).unwrap();
+        assert_eq!(shelf.server.faults_left(), 0, "{fault:?}");
+        shelf.server.fail(&[fault, fault]);
+        let read = opened.read(WHOLE);
+        let errors = String::from_utf8(opened.read(".bergfs/errors").unwrap()).unwrap();
+        assert!(read.expect(&errors) == expected, "{fault:?}");
+        assert_eq!(shelf.server.faults_left(), 0, "{fault:?}");
+        assert_eq!(opened.stats()["store_retries"], 4, "{fault:?}");
+    }
+}
+
+#[test]
+fn a_store_that_is_down_is_an_error_after_its_time_and_none_once_it_is_back() {
+    let mut shelf = Shelf::new();
+    let place = shelf.put(&wide(), "t");
+    shelf.timeout = SHORT_TIMEOUT;
+    let opened = shelf.open("s3://b/t");
+    let size = opened.size(WHOLE).unwrap();
+    shelf.server.set_down(true);
+    assert_eq!(opened.read_range(WHOLE, 4, 1000), Err(EIO));
+    let errors = String::from_utf8(opened.read(".bergfs/errors").unwrap()).unwrap();
+    assert!(errors.contains("no answer after"), "{errors}");
+    assert!(!errors.contains("secret"), "{errors}");
+    shelf.server.set_down(false);
+    let expected = Opened::tree(&place).read(WHOLE).unwrap();
+    assert_eq!(size, expected.len() as u64);
+    assert!(opened.read(WHOLE).unwrap() == expected);
+}
+
+#[test]
+fn a_mount_of_a_store_that_is_down_is_refused() {
+    let mut shelf = Shelf::new();
+    shelf.timeout = SHORT_TIMEOUT;
+    shelf.server.set_down(true);
+    let Opened::Refused { message } = &shelf.open("s3://b/t") else {
+        panic!("opened");
+    };
+    assert!(
+        message.contains("s3://b/t") && message.contains("no answer"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_file_that_is_replaced_gives_an_error_and_no_mixture() {
+    let shelf = Shelf::new();
+    let place = shelf.put(&wide(), "t");
+    let opened = shelf.open("s3://b/t");
+    opened.read_range(WHOLE, 4, 1000).unwrap();
+    let data = fs::read_dir(place.join("data"))
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    let mut bytes = fs::read(&data).unwrap();
+    for byte in &mut bytes[4..2_000_000] {
+        *byte = !*byte;
+    }
+    fs::write(&data, bytes).unwrap();
+    assert_eq!(opened.read_range(WHOLE, 1_500_000, 1000), Err(EIO));
+    let errors = String::from_utf8(opened.read(".bergfs/errors").unwrap()).unwrap();
+    assert!(
+        errors.contains("changed since it was first read"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn a_file_that_is_missing_spoils_what_depends_on_it_and_nothing_else() {
+    let shelf = Shelf::new();
+    let place = shelf.put(&small(), "t");
+    fs::remove_dir_all(place.join("data")).unwrap();
+    let opened = shelf.open("s3://b/t");
+    assert_eq!(opened.read(WHOLE), Err(EIO));
+    assert!(opened.list("snapshots").unwrap().len() == 1);
+}
+
+#[test]
+fn properties_that_cannot_be_used_are_refused_by_name() {
+    for (name, value) in [
+        ("store.timeout-ms", "soon"),
+        ("s3.path-style-access", "perhaps"),
+        ("s3.endpoint", "http://"),
+    ] {
+        let shelf = Shelf::new();
+        let opened = shelf.open_as("s3://b/t", |options, url, properties| {
+            let Properties(mut all) = properties.clone();
+            all.insert(name.to_owned(), value.to_owned());
+            let catalog = bergfs::catalog::directory::StoreDirectoryCatalog::open(
+                url,
+                options,
+                &Properties(all),
+            );
+            Err(catalog.err().unwrap().to_string())
+        });
+        let Opened::Refused { message } = &opened else {
+            panic!("opened");
+        };
+        assert!(message.contains(name), "{message}");
+        assert_eq!(shelf.server.asked(), []);
+    }
+}
