@@ -49,8 +49,10 @@ def cases(**named):
     """A test for each of several arguments."""
 
     def register(function):
+        parameter = function.__code__.co_varnames[1]
         for name, argument in named.items():
-            case = functools.partial(function, **argument) if isinstance(argument, dict) else functools.partial(function, argument)
+            chosen = argument if isinstance(argument, dict) else {parameter: argument}
+            case = functools.partial(function, **chosen)
             case.__name__ = f"{function.__name__}: {name}"
             case.__module__ = function.__module__
             TESTS.append(case)
@@ -202,7 +204,7 @@ class Servers:
         """A proxy before the S3 server, without faults or memories."""
 
         def begin():
-            proxy = Proxy(self.s3.port)
+            proxy = Proxy(self.s3.port, self.s3_directory)
             self.stack.callback(proxy.close)
             return proxy
 
