@@ -32,8 +32,10 @@ struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
+// There is one of it.
+#[allow(clippy::large_enum_variant)]
 enum Command {
-    Mount(MountArgs),
+    Mount(Box<MountArgs>),
     Umount(UmountArgs),
     Cache(CacheArgs),
 }
@@ -183,7 +185,7 @@ pub fn main() -> ExitCode {
             background::arguments().and_then(|arguments| match Cli::parse_from(arguments).command {
                 Command::Mount(args) => mount::run(&MountArgs {
                     daemon: true,
-                    ..args
+                    ..*args
                 }),
                 Command::Umount(_) | Command::Cache(_) => {
                     anyhow::bail!("--daemon is not for use by hand")

@@ -5,6 +5,8 @@
 
 #[path = "builder/mod.rs"]
 mod builder;
+#[path = "disk_cache/web.rs"]
+mod web;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,10 +15,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bergfs::cache::Cache;
-use bergfs::cache::disk::DiskCache;
-use bergfs::catalog::directory::DirectoryCatalog;
+use bergfs::cache::disk::{DiskCache, usage};
+use bergfs::catalog::Catalog;
+use bergfs::catalog::directory::{DirectoryCatalog, StoreDirectoryCatalog};
 use bergfs::counters::Counters;
-use bergfs::storage::StorageOptions;
+use bergfs::storage::{Properties, StorageOptions};
 use bergfs::text::TextOptions;
 use bergfs::tree::{Lineage, Tree, TreeOptions};
 use builder::avro::{Avro, Codec, container};
@@ -24,6 +27,8 @@ use builder::open::{Opened, Served};
 use builder::{Commit, Data, TableBuilder};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use url::Url;
+use web::Web;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -56,6 +61,25 @@ struct Session {
 
 impl Session {
     fn new(table: &TableBuilder, disk: Option<&Path>, options: &Options) -> Session {
+        Session::of(disk, options, |_| {
+            Box::new(DirectoryCatalog::open(&table.root()).unwrap())
+        })
+    }
+
+    /// Of a metadata file on the web.
+    fn on_the_web(url: &str, disk: &Path) -> Session {
+        let url = Url::parse(url).unwrap();
+        Session::of(Some(disk), &Options::default(), |storage| {
+            let catalog = StoreDirectoryCatalog::open(&url, storage, &Properties::default());
+            Box::new(catalog.unwrap())
+        })
+    }
+
+    fn of(
+        disk: Option<&Path>,
+        options: &Options,
+        catalog: impl FnOnce(&StorageOptions) -> Box<dyn Catalog>,
+    ) -> Session {
         let counters = Arc::new(Counters::default());
         let mut cache = Cache::new(options.memory, Arc::clone(&counters));
         if let Some(disk) = disk {
@@ -67,14 +91,14 @@ impl Session {
             refresh: Duration::ZERO,
             lineage: options.lineage,
             metadata_columns: options.metadata_columns,
-            storage: StorageOptions::new(Arc::clone(&counters)),
+            storage: StorageOptions::new(Arc::clone(&counters)).with_cache(&cache),
             text: TextOptions {
                 csv_null: options.csv_null.parse().unwrap(),
                 ..TextOptions::default()
             },
         };
-        let catalog = DirectoryCatalog::open(&table.root()).unwrap();
-        let tree = Tree::new(Box::new(catalog), Arc::clone(&cache), options);
+        let catalog = catalog(&options.storage);
+        let tree = Tree::new(catalog, Arc::clone(&cache), options);
         let opened = Opened::Tree {
             tree: Box::new(tree),
             counters,
@@ -507,4 +531,99 @@ fn what_an_expired_snapshot_alone_led_to_is_set_to_go_first() {
     assert_eq!(first.len(), 5);
     session.everything();
     assert_eq!(session.opened.list("snapshots").unwrap().len(), 1);
+}
+
+/// A table of one file that no codec makes smaller than some hundred kilobytes, with a deleted row.
+fn large() -> (TableBuilder, PathBuf) {
+    let mut t = TableBuilder::new(2, SCHEMA);
+    let row = |i: i64| {
+        json!([
+            i,
+            format!("{:x}", i.wrapping_mul(0x5851_f42d_4c95_7f2d)),
+            i as f64 / 3.0
+        ])
+    };
+    let a = t.data((0..20_000).map(row).collect());
+    let deletes = t.position_deletes(&[(&a.path, 5)]);
+    t.commit(Commit::of([a.clone(), deletes]));
+    let metadata = t.save();
+    (t, metadata)
+}
+
+fn below(root: &Path, path: &Path) -> String {
+    path.strip_prefix(root).unwrap().display().to_string()
+}
+
+#[test]
+fn bytes_of_a_store_are_not_fetched_by_a_later_mount() {
+    let (t, metadata) = large();
+    let web = Web::start(&t.root(), |size, time| Some(format!("\"{size}-{time}\"")));
+    let url = format!("{}/{}", web.url, below(&t.root(), &metadata));
+    let local = Session::new(&t, None, &Options::default());
+    let expected = local.read(&current(&local, ".parquet"));
+    let data = "data-00001.parquet";
+    let len = fs::metadata(t.root().join("data").join(data))
+        .unwrap()
+        .len();
+    assert!(len > 300_000);
+
+    let disk = TempDir::new().unwrap();
+    let first = Session::on_the_web(&url, disk.path());
+    assert!(first.read(&current(&first, ".parquet")) == expected);
+    let sent = web.bytes_of(data);
+    assert!(sent > len / 2, "{sent} of {len} bytes");
+    first.settle();
+    drop(first);
+    // Chunks alone would do for the same file; here others are made of the same bytes.
+    let blocks = |kind: &str| -> u64 {
+        let kinds = usage(disk.path()).unwrap().kinds;
+        let of = kinds.iter().filter(|of| of.kind == kind);
+        of.map(|of| of.entries).sum()
+    };
+    assert!(blocks("block") > 0 && blocks("chunk") == 3);
+    for entry in entries(disk.path()) {
+        if entry
+            .file_name()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .starts_with("chunk")
+        {
+            fs::remove_file(entry).unwrap();
+        }
+    }
+    let second = Session::on_the_web(&url, disk.path());
+    assert!(second.read(&current(&second, ".parquet")) == expected);
+    assert_eq!(second.count("chunks_transcoded"), 3);
+    // The first look at the file brings its end.
+    let sent = web.bytes_of(data);
+    assert!(sent <= 80 << 10, "{sent} bytes");
+    second.settle();
+    drop(second);
+
+    // Written anew under its name.
+    let path = t.root().join("data").join(data);
+    let file = fs::read(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, &file).unwrap();
+    let third = Session::on_the_web(&url, disk.path());
+    assert!(third.read(&current(&third, ".parquet")) == expected);
+    let sent = web.bytes_of(data);
+    assert!(sent > len / 2, "another ETag is another file: {sent} bytes");
+}
+
+#[test]
+fn nothing_is_kept_of_a_store_without_strong_etags() {
+    let etags: [fn(u64, i64) -> Option<String>; 2] =
+        [|_, _| None, |size, _| Some(format!("W/\"{size}\""))];
+    for etag in etags {
+        let (t, metadata) = large();
+        let web = Web::start(&t.root(), etag);
+        let url = format!("{}/{}", web.url, below(&t.root(), &metadata));
+        let disk = TempDir::new().unwrap();
+        let session = Session::on_the_web(&url, disk.path());
+        session.everything();
+        session.settle();
+        assert_eq!(usage(disk.path()).unwrap().kinds, []);
+    }
 }

@@ -20,7 +20,7 @@ use builder::{Commit, Data, TableBuilder};
 use serde_json::{Value, json};
 
 /// Of the crate: rows of a strip.
-const STRIP_ROWS: usize = 32 * 1024;
+const STRIP_ROWS: usize = 8 * 1024;
 
 fn text(opened: &Opened, path: &str) -> String {
     let bytes = opened
@@ -309,8 +309,61 @@ fn a_size_that_is_told_is_exact_and_found_out_once() {
 }
 
 #[test]
+fn a_text_that_has_been_sized_is_read_by_the_kernel_itself() {
+    let (table, csv) = numbered(3 * STRIP_ROWS);
+    let Some(opened) = mounted(&table, &[]) else {
+        return;
+    };
+    let path = opened.mountpoint().unwrap().join("current/t.csv");
+    assert_eq!(fs::metadata(&path).unwrap().size(), csv.len() as u64);
+    assert!(fs::read(&path).unwrap() == csv.as_bytes());
+    // As far as its beginning is read in pieces of no round length.
+    let mut file = fs::File::open(&path).unwrap();
+    let mut bytes = vec![0; 12_345];
+    file.read_exact(&mut bytes).unwrap();
+    assert!(bytes == csv.as_bytes()[..bytes.len()]);
+    if opened.stats()["files_passed_through"] == 0 {
+        eprintln!("SKIPPED: this kernel or user hands no files over, the text was read without");
+        return;
+    }
+    assert_eq!(opened.stats()["files_passed_through"], 2);
+}
+
+#[test]
+fn a_text_is_read_right_by_those_who_opened_it_before_and_after_it_was_sized() {
+    let (table, csv) = numbered(3 * STRIP_ROWS);
+    let Some(opened) = mounted(&table, &[]) else {
+        return;
+    };
+    let path = opened.mountpoint().unwrap().join("current/t.csv");
+    let before = fs::File::open(&path).unwrap();
+    let len = csv.len();
+    assert_eq!(before.metadata().unwrap().size(), len as u64);
+    // Python maps the file that was opened before, which ties the inode to the page cache.
+    let program = "import mmap, sys\n\
+        data = mmap.mmap(0, 0, prot=mmap.PROT_READ)\n\
+        first = data[:100]\n\
+        other = open(sys.argv[1], 'rb').read()\n\
+        assert other == data[:] and len(other) == int(sys.argv[2]), len(other)";
+    let mut python = Command::new("python3");
+    python.args(["-c", program]).arg(&path).arg(len.to_string());
+    let status = python.stdin(before.try_clone().unwrap()).status().unwrap();
+    assert!(status.success(), "{}", opened.errors());
+    let after = fs::File::open(&path).unwrap();
+    drop(before);
+    let again = fs::File::open(&path).unwrap();
+    for file in [after, again] {
+        let mut bytes = vec![0; len];
+        file.read_exact_at(&mut bytes, 0).unwrap();
+        assert!(bytes == csv.as_bytes());
+    }
+    drop(fs::read(&path).unwrap());
+    assert!(fs::read(&path).unwrap() == csv.as_bytes());
+}
+
+#[test]
 fn a_read_far_behind_what_is_known_is_right() {
-    let rows = 12 * STRIP_ROWS;
+    let rows = 48 * STRIP_ROWS;
     let (table, csv) = numbered(rows);
     let Some(opened) = mounted(&table, &[]) else {
         return;
@@ -390,7 +443,7 @@ fn text_of_a_view_that_cannot_be_read_is_an_error_with_its_reason() {
 
 #[test]
 fn who_waits_for_a_size_can_be_interrupted() {
-    let (table, _) = numbered(40 * STRIP_ROWS);
+    let (table, _) = numbered(160 * STRIP_ROWS);
     let Some(opened) = mounted(&table, &[]) else {
         return;
     };

@@ -26,7 +26,7 @@
 //! | `text` | rendered rows of a row group | the row group's content (the same of all its leaves, and their names), the format and its options, the first row |
 //! | `text-index` | the lengths of all pieces of a text, and so its size | the contents of all its row groups, in order, the format and its options |
 //! | `as-parquet` | an Avro or ORC file as Parquet | the file's identity |
-//! | `block` | bytes of a store's file | the file's identity, the place |
+//! | `block` | bytes of a store's file, as far as they were fetched | the file's identity, the place |
 //!
 //! The identity of a local file is its device, inode, size and time of change; that of a store's file is its address,
 //! size and ETag, and where there is no strong ETag nothing of the file is kept here. Deletes stand in a key by the rows they
@@ -55,7 +55,7 @@ pub use entry::Payload;
 
 use directory::{Directory, EntryName, OpenEntry};
 use entry::Unreadable;
-use writer::{Job, Writer};
+use writer::{Job, Update, Writer};
 
 /// How old an entry's time may be before a use is noted: a write for each use would cost more than it tells.
 const NOTED_AFTER: i64 = 60;
@@ -143,6 +143,23 @@ impl DiskCache {
             name,
             text,
             payload,
+        });
+    }
+
+    /// Keeps an entry, soon, that `update` makes of the one there is, if any. `memory` is how many bytes `update` keeps
+    /// while it waits.
+    pub fn update(
+        &self,
+        key: &DiskKey,
+        memory: u64,
+        update: impl FnOnce(Option<Bytes>) -> Bytes + Send + 'static,
+    ) {
+        let (name, text) = self.name(key);
+        self.writer.push(Job::Update {
+            name,
+            text,
+            memory,
+            update: Update(Box::new(update)),
         });
     }
 

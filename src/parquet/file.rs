@@ -150,36 +150,41 @@ impl ParquetFile {
         Ok(wanted)
     }
 
-    /// Begins to fetch what a range of this file is made from, where that lies in a store. For one who reads all of it.
-    pub fn prefetch(&self, range: &Range<u64>) {
+    /// Begins to fetch what ranges of this file are made from, where that lies in a store. For one who reads them whole.
+    pub fn prefetch(&self, ranges: &[Range<u64>]) {
         if !self.view.storage.is_remote() {
             return;
         }
         let mut wanted: BTreeMap<usize, Vec<Range<u64>>> = BTreeMap::new();
-        let first = self.layout.segment_at(range.start.max(MAGIC.len() as u64));
-        let segments = self.layout.segments.iter().enumerate().skip(first);
-        for (index, segment) in segments.take_while(|(_, s)| s.offset < range.end) {
-            let (group, leaf) = self.layout.place(index);
-            let Some(place) = self.layout.groups.get(group) else {
-                return;
-            };
-            let Some(part) = self.parts.get(place.part) else {
-                return;
-            };
-            let source = match (segment.bytes, part.leaves.get(leaf).map(|leaf| &leaf.plan)) {
-                (SegmentBytes::Source { offset }, _) => Some(offset..offset + segment.len),
-                (SegmentBytes::Slot, Some(LeafPlan::Stored { column, .. })) => {
-                    part.chunk_range(place.group, *column).ok()
+        for range in ranges {
+            let first = self.layout.segment_at(range.start.max(MAGIC.len() as u64));
+            let segments = self.layout.segments.iter().enumerate().skip(first);
+            for (index, segment) in segments.take_while(|(_, s)| s.offset < range.end) {
+                if let Some((part, source)) = self.source_of(index, segment) {
+                    wanted.entry(part).or_default().push(source);
                 }
-                (SegmentBytes::Slot, _) => None,
-            };
-            wanted.entry(place.part).or_default().extend(source);
+            }
         }
         for (part, ranges) in wanted {
             if let Some(part) = self.parts.get(part) {
                 part.opened.file.prefetch(&ranges);
             }
         }
+    }
+
+    /// The part, and the bytes of its data file, that a segment is made from.
+    fn source_of(&self, index: usize, segment: &Segment) -> Option<(usize, Range<u64>)> {
+        let (group, leaf) = self.layout.place(index);
+        let place = self.layout.groups.get(group)?;
+        let part = self.parts.get(place.part)?;
+        let source = match segment.bytes {
+            SegmentBytes::Source { offset } => offset..offset + segment.len,
+            SegmentBytes::Slot => match part.leaves.get(leaf)?.plan {
+                LeafPlan::Stored { column, .. } => part.chunk_range(place.group, column).ok()?,
+                _ => return None,
+            },
+        };
+        Some((place.part, source))
     }
 
     /// The part of the file that holds a byte, and where it ends.

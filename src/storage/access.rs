@@ -29,11 +29,22 @@ impl Address {
     /// A location as metadata and catalogs record it: a local path in any of its spellings, or a URL.
     pub fn recorded(text: &str) -> Result<Self, StorageError> {
         let location = Location::parse(text);
-        if location.remote_scheme().is_some() {
-            return Url::parse(text)
+        if let Some(scheme) = location.remote_scheme() {
+            // A URL's path is decoded, and recorded keys are as they stand; web addresses are URLs already.
+            let url = match scheme {
+                "http" | "https" => Url::parse(text),
+                _ => Url::parse(
+                    &text
+                        .replace('%', "%25")
+                        .replace('?', "%3F")
+                        .replace('#', "%23"),
+                ),
+            };
+            return url
                 .map(Self::Remote)
                 .map_err(|error| StorageError::BadLocation {
-                    text: text.to_owned(),
+                    // What follows may be a signature.
+                    text: text.split('?').next().unwrap_or_default().to_owned(),
                     reason: error.to_string(),
                 });
         }
@@ -180,4 +191,45 @@ pub struct StoreAccess {
     pub renewal: Option<Arc<dyn Renewal>>,
     /// Set where the catalog signs the requests.
     pub signer: Option<Arc<dyn RequestSigner>>,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+
+    use super::*;
+    use crate::storage::store::StoreUrl;
+
+    #[test]
+    fn recorded_keys_are_keys_as_they_stand() {
+        for key in ["t/a b.json", "t/a%20b.json", "t/100%/x#1?y=ü.json"] {
+            let address = Address::recorded(&format!("s3://bucket/{key}")).unwrap();
+            let Address::Remote(url) = address else {
+                panic!("{address:?}");
+            };
+            assert_eq!(StoreUrl::parse(&url).unwrap().key, key);
+        }
+    }
+
+    #[test]
+    fn local_paths_are_recorded_in_many_spellings() {
+        for text in ["/w/t", "file:/w/t", "file:///w/t", "file://localhost/w/t"] {
+            assert_eq!(Address::recorded(text).unwrap(), Path::new("/w/t").into());
+        }
+        assert!(Address::recorded("w/t").is_err());
+        assert!(Address::recorded("").is_err());
+        assert!(Address::recorded("/w\0/t").is_err());
+    }
+
+    #[test]
+    fn a_uri_with_escapes_is_the_file_that_is_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("a b.json");
+        std::fs::write(&file, "").unwrap();
+        let text = format!("file://{}", file.display()).replace(' ', "%20");
+        assert_eq!(Address::recorded(&text).unwrap(), file.as_path().into());
+        let literal = directory.path().join("a%20b.json");
+        std::fs::write(&literal, "").unwrap();
+        assert_eq!(Address::recorded(&text).unwrap(), literal.as_path().into());
+    }
 }

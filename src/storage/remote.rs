@@ -33,8 +33,9 @@ use object_store::path::Path;
 
 use super::store::{Fetched, LARGEST_REQUEST, Part, Refusal, Store};
 use super::{StorageError, io_error, web};
-use crate::cache::disk::{DiskCache, DiskKey, Payload};
-use crate::cache::{Cache, CacheKey, Tag};
+use crate::cache::{Cache, CacheKey};
+
+mod windows;
 
 /// Bytes of a block: a range is fetched with at most one of them too many at each end.
 const BLOCK: u64 = 16 << 10;
@@ -333,36 +334,6 @@ fn block_key((serial, index): BlockId) -> CacheKey {
     }
 }
 
-/// What was fetched from a place in a file on is an entry of the cache on disk, up to a request's length. Who reads as
-/// somebody has read before finds all he asks for.
-fn disk_key(state: &State, start: u64) -> DiskKey {
-    DiskKey {
-        kind: "block",
-        id: format!("{state:?} {start}"),
-        tag: Tag::NONE,
-    }
-}
-
-/// The first blocks of a range, as many of them as are found one entry behind the other.
-fn kept_on_disk(disk: Option<&DiskCache>, state: &State, range: &Range<u64>) -> Bytes {
-    let mut whole = BytesMut::new();
-    let mut at = range.start;
-    while let Some(disk) = disk
-        && at < range.end
-        && let Some(entry) = disk.get(&disk_key(state, at))
-    {
-        let end = at.saturating_add(len(&entry)).min(range.end);
-        let is_border = end == range.end || end.is_multiple_of(BLOCK);
-        if end <= at || end > state.size || !is_border {
-            break;
-        }
-        let take = usize::try_from(end - at).unwrap_or(usize::MAX);
-        whole.extend_from_slice(entry.get(..take).unwrap_or_default());
-        at = end;
-    }
-    whole.freeze()
-}
-
 impl Flight {
     fn new(range: Range<u64>) -> Self {
         Self {
@@ -565,7 +536,7 @@ impl RemoteFile {
         let started = web::spawn(async move {
             let mut landing = landing;
             let (file, range) = (&landing.file, landing.flight.range.clone());
-            landing.outcome = match file.from_disk_or_store(range).await {
+            landing.outcome = match file.disk_or_store(range).await {
                 Ok(fetched) if fetched.size != file.state.size => Err(Refusal::Changed),
                 Ok(fetched) => {
                     file.remotes.keep(&file.state, &fetched);
@@ -579,43 +550,40 @@ impl RemoteFile {
         }
     }
 
-    /// A range whose borders are those of blocks: as much of it as the cache on disk has, the rest from the store.
-    async fn from_disk_or_store(&self, range: Range<u64>) -> Result<Fetched, Refusal> {
+    /// A range whose borders are those of blocks: from the cache on disk what it has, from the store, in one request,
+    /// what lies between the first block that is missing there and the last.
+    async fn disk_or_store(&self, range: Range<u64>) -> Result<Fetched, Refusal> {
         let (cache, state) = (self.remotes.cache.clone(), Arc::clone(&self.state));
-        let on_disk = match cache.filter(|cache| cache.disk().is_some() && state.is_lasting()) {
-            Some(cache) => {
-                let range = range.clone();
-                let read = move || kept_on_disk(cache.disk(), &state, &range);
-                tokio::task::spawn_blocking(read).await.unwrap_or_default()
-            }
-            None => Bytes::new(),
-        };
-        let rest = range.start + len(&on_disk)..range.end;
-        if rest.is_empty() {
-            return Ok(Fetched {
-                start: range.start,
-                bytes: on_disk,
-                size: self.state.size,
-                version: self.state.version.clone(),
-            });
-        }
         let version = Some(self.state.version.as_str());
-        let part = Part::Range(rest.clone());
-        let mut fetched = self.store.get(&self.key, part, version).await?;
-        if fetched.size != self.state.size || fetched.start != rest.start {
-            return Err(Refusal::Changed);
-        }
-        let disk = self.remotes.cache.as_ref().and_then(|cache| cache.disk());
-        if let Some(disk) = disk.filter(|_| self.state.is_lasting()) {
-            let parts = Payload::Parts(vec![fetched.bytes.clone()]);
-            disk.put(&disk_key(&self.state, rest.start), parts);
-        }
-        if !on_disk.is_empty() {
-            let mut whole = BytesMut::from(on_disk);
+        let Some(cache) = cache.filter(|cache| cache.disk().is_some() && state.is_lasting()) else {
+            return self.store.get(&self.key, Part::Range(range), version).await;
+        };
+        let read = {
+            let (cache, range) = (Arc::clone(&cache), range.clone());
+            move || windows::read(cache.disk(), &state, range)
+        };
+        let (before, after) = tokio::task::spawn_blocking(read).await.unwrap_or_default();
+        let missing = range.start + len(&before)..range.end - len(&after);
+        let mut whole = BytesMut::from(before);
+        if !missing.is_empty() {
+            let part = Part::Range(missing.clone());
+            let fetched = self.store.get(&self.key, part, version).await?;
+            if fetched.size != self.state.size || fetched.start != missing.start {
+                return Err(Refusal::Changed);
+            }
+            windows::keep(cache.disk(), &self.state, missing.start, &fetched.bytes);
+            if whole.is_empty() && after.is_empty() {
+                return Ok(fetched);
+            }
             whole.extend_from_slice(&fetched.bytes);
-            (fetched.start, fetched.bytes) = (range.start, whole.freeze());
         }
-        Ok(fetched)
+        whole.extend_from_slice(&after);
+        Ok(Fetched {
+            start: range.start,
+            bytes: whole.freeze(),
+            size: self.state.size,
+            version: self.state.version.clone(),
+        })
     }
 
     /// What is to be read ahead of a reader that asks for `range` within `bounds`.

@@ -294,14 +294,17 @@ impl TextFile {
         }
     }
 
+    fn piece_key(&self, id: PieceId) -> CacheKey {
+        CacheKey {
+            kind: "text",
+            id: format!("{} {} {}", self.text.number, id.strip, id.number),
+        }
+    }
+
     /// A piece, rendered or found. `read`: somebody reads it now or soon, so it is kept in memory where it cannot be
     /// kept in a file.
     fn piece(&self, id: PieceId, read: bool) -> Result<Arc<Rendered>, TextError> {
-        let key = CacheKey {
-            kind: "text",
-            id: format!("{} {} {}", self.text.number, id.strip, id.number),
-        };
-        self.engine.cache.get_or_make(key, || {
+        self.engine.cache.get_or_make(self.piece_key(id), || {
             let first = match self.index.find(id) {
                 Found::Known(piece) if piece.kept.is_at_hand() => {
                     return Ok((Rendered::Kept, NOT_KEPT));
@@ -446,3 +449,6 @@ fn copy(bytes: &[u8], at: u64, out: &mut [u8]) -> usize {
     }
     len
 }
+
+#[cfg(test)]
+mod tests;

@@ -498,10 +498,8 @@ mod tests {
                 .unwrap()
                 .is_empty()
         );
-        let Found::Known(piece) = index.find(id(2, 0)) else {
-            panic!("it is not known");
-        };
-        assert!(piece.kept.is_at_hand());
+        let found = index.find(id(2, 0));
+        assert!(matches!(found, Found::Known(piece) if piece.kept.is_at_hand()));
         let now = index.record(id(0, 0), unwritten(0..10, b"a")).unwrap();
         assert_eq!(placed(now), [(0, 4, Bytes::from_static(b"a"))]);
         let mut now = placed(

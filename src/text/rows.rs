@@ -323,19 +323,6 @@ impl Rows {
         }
     }
 
-    /// Begins to fetch a row group that lies in a store.
-    fn prefetch(&self, group: usize) {
-        let groups = self.metadata.metadata().row_groups();
-        let columns = groups.get(group).map(|group| group.columns());
-        let ranges = columns.unwrap_or_default().iter().map(|c| c.byte_range());
-        let (starts, ends): (Vec<u64>, Vec<u64>) = ranges
-            .map(|(start, len)| (start, start.saturating_add(len)))
-            .unzip();
-        if let (Some(start), Some(end)) = (starts.iter().min(), ends.iter().max()) {
-            self.parquet.prefetch(&(*start..*end));
-        }
-    }
-
     fn new_reader(&self, claim: Claim) -> Result<RowReader, TextError> {
         let Claim {
             group,
@@ -353,7 +340,15 @@ impl Rows {
         let batches = failure.guard(Some(group), || {
             let rows = self.groups().nth(group).ok_or("it is missing")?;
             let columns = self.shares.get(share).ok_or("a column is missing")?;
-            self.prefetch(group);
+            if let Some(footer) = self.metadata.metadata().row_groups().get(group) {
+                let chunks = footer.columns().iter().enumerate();
+                let ranges = chunks.filter(|(leaf, _)| columns.leaf_included(*leaf));
+                let ranges: Vec<_> = ranges
+                    .map(|(_, chunk)| chunk.byte_range())
+                    .map(|(start, len)| start..start.saturating_add(len))
+                    .collect();
+                self.parquet.prefetch(&ranges);
+            }
             let selection = [
                 RowSelector::skip(size(row)?),
                 RowSelector::select(size(rows.rows.saturating_sub(row))?),

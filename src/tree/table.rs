@@ -207,8 +207,10 @@ impl Table {
                 now = Instant::now();
             }
         }
-        slot.looked = Some(now);
-        let left = source.options.refresh.saturating_sub(now.elapsed());
+        // A look that failed after a long wait is not to be had again at once.
+        let from = slot.fault.as_ref().map_or(now, |_| Instant::now());
+        slot.looked = Some(from);
+        let left = source.options.refresh.saturating_sub(from.elapsed());
         (slot, left)
     }
 

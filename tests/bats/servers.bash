@@ -29,6 +29,7 @@ server_url() { # launcher
 stop_servers() {
     local pid
     for pid in "$BATS_FILE_TMPDIR"/*.pid; do
+        [[ -e $pid ]] || continue
         kill "$(< "$pid")" 2> /dev/null || true
         rm -f "$pid"
     done

@@ -2,6 +2,11 @@
 # Catalogs in SQL databases, written by PyIceberg while they are mounted.
 
 load mounts
+load servers
+
+teardown_file() {
+    stop_servers
+}
 
 setup() {
     MNT=$BATS_TEST_TMPDIR/mnt
@@ -112,4 +117,29 @@ PYTHON
     [ "$(ls "$MNT/many" | wc -l)" = 10000 ]
     [ "$(counter metadata_read)" = 0 ]
     [ ! -s "$MNT/.bergfs/errors" ]
+}
+
+@test "a catalog of Java's JdbcCatalog in SQLite, of both its schema versions" {
+    local version directory
+    for version in V0 V1; do
+        directory=$BATS_TEST_TMPDIR/$version
+        # The reference REST server keeps its tables in one.
+        start_server rest 0 "$directory" "jdbc.schema-version=$version"
+        need_server rest
+        "$SERVERS_PYTHON" "$ROOT/tests/servers/pyiceberg_catalog.py" java type=rest "uri=$(server_url rest)" -- \
+            "catalog.create_namespace('a'); catalog.create_namespace(('a', 'b'))" \
+            "catalog.create_table(('a', 'b', 't'), schema=rows(0, 1).schema).append(rows(0, 4))"
+        "$BERGFS" mount "jdbc:sqlite:$directory/catalog.sqlite" "$MNT"
+        [ "$(ls "$MNT/a/b")" = t ]
+        count_is a/b/t 4
+        "$BERGFS" umount "$MNT"
+        "$PYTHON" - "$directory/catalog.sqlite" "$version" << 'PYTHON'
+import sqlite3
+import sys
+
+columns = [row[1] for row in sqlite3.connect(sys.argv[1]).execute("pragma table_info(iceberg_tables)")]
+assert ("iceberg_type" in columns) == (sys.argv[2] == "V1"), columns
+PYTHON
+        stop_servers
+    done
 }

@@ -85,7 +85,7 @@ impl EntryName {
     }
 
     fn shard(&self) -> &str {
-        let hash = self.0.rsplitn(3, '-').nth(1).unwrap_or_default();
+        let hash = self.0.rsplit('-').nth(1).unwrap_or_default();
         hash.get(..2).unwrap_or("00")
     }
 

@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
+
 use super::super::Tag;
 use super::directory::{Directory, EntryName, Listed, Totals};
 use super::entry::{self, Payload};
@@ -51,16 +53,33 @@ pub(super) enum Job {
         text: String,
         payload: Payload,
     },
+    /// An entry in the place of the one there is.
+    Update {
+        name: EntryName,
+        text: String,
+        memory: u64,
+        update: Update,
+    },
     /// The live tags of one table.
     Prune(Arc<HashSet<Tag>>),
     /// What was counted is to be written now.
     Totals,
 }
 
+/// What makes an entry of another.
+pub(super) struct Update(pub(super) Box<dyn FnOnce(Option<Bytes>) -> Bytes + Send>);
+
+impl std::fmt::Debug for Update {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Update")
+    }
+}
+
 impl Job {
     fn memory(&self) -> u64 {
         match self {
             Job::Write { payload, .. } => payload.memory(),
+            Job::Update { memory, .. } => *memory,
             Job::Prune(_) | Job::Totals => 0,
         }
     }
@@ -246,7 +265,20 @@ impl Keeper {
                 name,
                 text,
                 payload,
-            } => self.write(&name, &text, payload),
+            } => {
+                if !self.directory.holds(&name) {
+                    self.write(&name, &text, payload);
+                }
+            }
+            Job::Update {
+                name, text, update, ..
+            } => {
+                let known = self.directory.entry(&name).ok().flatten();
+                let known = known
+                    .and_then(|mut opened| entry::read(&mut opened.file, opened.size, &text).ok());
+                let entry = update.0(known);
+                self.write(&name, &text, Payload::Parts(vec![entry]));
+            }
             Job::Prune(live) => self.prune(&live),
             Job::Totals => self.tell_totals(),
         }
@@ -255,9 +287,6 @@ impl Keeper {
     fn write(&mut self, name: &EntryName, text: &str, payload: Payload) {
         if self.rests.is_some_and(|until| Instant::now() < until) {
             return self.shared.counters.disk_cache_dropped.add(1);
-        }
-        if self.directory.holds(name) {
-            return;
         }
         let len = payload.len();
         if len > self.budget / 2 {

@@ -287,7 +287,7 @@ fn the_user_to_act_for_is_said_first() {
 #[test]
 fn answers_that_make_no_sense_are_errors_and_take_no_memory() {
     let huge = [0x7f, 0xff, 0xff, 0xff];
-    let mut deep = vec![12, 0, 1].repeat(100_000);
+    let mut deep = [12, 0, 1].repeat(100_000);
     deep.push(0);
     let broken: Vec<Vec<u8>> = vec![
         b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(),

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use object_store::aws::AwsCredential;
 use reqwest::Request;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use url::Url;
@@ -146,21 +145,6 @@ impl Auth {
             signature.sign(request, transport).await?;
         }
         Ok(())
-    }
-
-    /// The keys that requests are signed with, of the properties.
-    pub(super) fn keys(properties: &Properties) -> Option<AwsCredential> {
-        ["rest", "client"].into_iter().find_map(|of| {
-            let get = |name: &str| {
-                let value = properties.get(&format!("{of}.{name}"));
-                value.filter(|value| !value.is_empty()).map(str::to_owned)
-            };
-            Some(AwsCredential {
-                key_id: get("access-key-id")?,
-                secret_key: get("secret-access-key")?,
-                token: get("session-token"),
-            })
-        })
     }
 }
 

@@ -1,23 +1,21 @@
 //! Requests signed as AWS's own services ask for (Signature Version 4): the REST endpoints of Glue and of S3 Tables.
 //!
-//! The keys are those of the properties (`rest.access-key-id` …), else those that the environment gives to everything
-//! that speaks to AWS.
+//! The keys are those of the properties (`rest.access-key-id` …), else those that all of AWS is asked with: the profile
+//! that is named, or what the environment gives.
 
-use std::env;
 use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use object_store::CredentialProvider;
 use object_store::StaticCredentialProvider;
-use object_store::aws::{AmazonS3Builder, AwsAuthorizer, AwsCredential};
+use object_store::aws::{AwsAuthorizer, AwsCredential};
 use object_store::client::{HttpRequest, HttpRequestBody};
 use reqwest::Request;
 
 use crate::catalog::CatalogError;
-use crate::storage::{Properties, web};
+use crate::storage::{AwsIdentity, Properties};
 
-use super::auth::Auth;
 use super::transport::Transport;
 
 /// What requests are signed for where the properties do not say: Java's default.
@@ -46,18 +44,21 @@ impl SigV4 {
             catalog: catalog.to_owned(),
             reason,
         };
-        let variable = |name| env::var(name).ok().filter(|value| !value.is_empty());
-        let region = ["rest.signing-region", "client.region"]
-            .into_iter()
-            .find_map(|name| properties.get(name).map(str::to_owned))
-            .or_else(|| variable("AWS_REGION"))
-            .or_else(|| variable("AWS_DEFAULT_REGION"))
-            .ok_or_else(|| wrong("rest.signing-region: no region to sign for".to_owned()))?;
+        let named = ["rest.signing-region", "client.region"];
+        let named = named.into_iter().find_map(|name| properties.get(name));
+        // Looked for only where the properties leave something open.
+        let found = || AwsIdentity::find(properties).map_err(|error| wrong(error.to_string()));
         let keys: Arc<dyn CredentialProvider<Credential = AwsCredential>> =
-            match Auth::keys(properties) {
+            match own_keys(properties) {
                 Some(keys) => Arc::new(StaticCredentialProvider::new(keys)),
-                None => environment(&region).map_err(wrong)?,
+                None => found()?.keys,
             };
+        let region = match named {
+            Some(region) => region.to_owned(),
+            None => found()?
+                .region
+                .ok_or_else(|| wrong("rest.signing-region: no region to sign for".to_owned()))?,
+        };
         let service = properties.get("rest.signing-name");
         Ok(Self {
             service: service.unwrap_or(DEFAULT_SERVICE).to_owned(),
@@ -105,17 +106,15 @@ impl SigV4 {
     }
 }
 
-/// The keys of the environment: variables, a web identity, a container's or the machine's role.
-fn environment(
-    region: &str,
-) -> Result<Arc<dyn CredentialProvider<Credential = AwsCredential>>, String> {
-    // Sets TLS up, which what asks for keys needs too.
-    web::client().map_err(|error| error.to_string())?;
-    let store = AmazonS3Builder::from_env()
-        .with_region(region)
-        // Never asked: only the keys are.
-        .with_bucket_name("none")
-        .build()
-        .map_err(|error| error.to_string())?;
-    Ok(Arc::clone(store.credentials()))
+/// The keys that are for this alone.
+fn own_keys(properties: &Properties) -> Option<AwsCredential> {
+    let get = |name: &str| {
+        let value = properties.get(name).filter(|value| !value.is_empty());
+        value.map(str::to_owned)
+    };
+    Some(AwsCredential {
+        key_id: get("rest.access-key-id")?,
+        secret_key: get("rest.secret-access-key")?,
+        token: get("rest.session-token"),
+    })
 }

@@ -29,6 +29,8 @@ port=${1:?PORT}
 warehouse=$(mkdir -p "${2:?WAREHOUSE_DIR}" && cd "$2" && pwd)
 shift 2
 
+# Not every S3 server reads bodies with checksums behind them.
+export AWS_REQUEST_CHECKSUM_CALCULATION=when_required
 # `exec`, so that the server is what the caller's signals reach, and has the caller for its parent.
 exec java -Xmx512m -cp "$classes:$lib/*" -Dorg.slf4j.simpleLogger.defaultLogLevel=warn org.apache.iceberg.rest.LoopbackServer \
     "$port" "uri=jdbc:sqlite:$warehouse/catalog.sqlite" "warehouse=$warehouse" "$@"
