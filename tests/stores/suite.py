@@ -215,6 +215,39 @@ class Servers:
         return proxy
 
     @property
+    def web(self):
+        """The port of a web server that has what the S3 server has."""
+        return self.once("web", lambda: self.enter(start.web(self.s3_directory)))
+
+    @property
+    def plain_web(self):
+        """The same without ranges."""
+        return self.once("plain web", lambda: self.enter(start.web(self.s3_directory, ranges=False)))
+
+    @property
+    def gcs_directory(self):
+        """Where tables for GCS are made, a directory a bucket."""
+        directory = self.directory / "gcs"
+        (directory / "glake").mkdir(parents=True, exist_ok=True)
+        return directory
+
+    @property
+    def gcs(self):
+        """The port of the GCS server."""
+        return self.once("gcs", lambda: self.enter(start.gcs()))
+
+    @property
+    def azure_directory(self):
+        directory = self.directory / "azure"
+        directory.mkdir(parents=True, exist_ok=True)
+        return directory
+
+    @property
+    def azure(self):
+        """The port of Azurite."""
+        return self.once("azure", lambda: self.enter(start.azurite(self.azure_directory / "server")))
+
+    @property
     def fixtures(self):
         return self.once("fixtures", lambda: fixtures())
 

@@ -80,6 +80,8 @@ def what_a_query_costs_and_nothing_the_second_time(servers):
         assert chunks <= sent + tables.FILES * BLOCK and sent <= chunks + tables.FILES * 4 * BLOCK, (sent, chunks, shown(asked))
         equal(sql(column), first)
         equal(shown(proxy.take()), [], "the column again")
+        # Nobody has asked for a text: to size one reads all the data.
+        equal(mount.stats()["texts_sized"], 0)
 
 
 @test
