@@ -191,6 +191,22 @@ impl StorageOptions {
         Ok(StoreDirectory::new(store, url, Arc::clone(&self.remotes)))
     }
 
+    /// Where a place that a catalog names lies now: the longest `--map-path` that explains it brings it elsewhere.
+    pub fn mapped(&self, named: &Address) -> Address {
+        let place = named.location();
+        let explained = self.map_paths.iter().filter_map(|mapping| {
+            let old = Location::parse(&mapping.old);
+            let below = match old.relative(&place) {
+                Some(below) => below,
+                None if old.may_be(&place) => "",
+                None => return None,
+            };
+            Some((old.depth(), mapping.new.below(below)?))
+        });
+        let closest = explained.max_by_key(|(depth, _)| *depth);
+        closest.map_or_else(|| named.clone(), |(_, address)| address)
+    }
+
     fn directory(
         &self,
         address: &Address,

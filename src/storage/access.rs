@@ -65,6 +65,50 @@ impl Address {
         Ok(Self::Local(decoded.unwrap_or(literal)))
     }
 
+    /// The text that would be recorded for it.
+    fn recorded_text(&self) -> String {
+        match self {
+            Self::Local(path) => path.display().to_string(),
+            Self::Remote(url) if matches!(url.scheme(), "http" | "https") => url.to_string(),
+            Self::Remote(url) => {
+                location::percent_decoded(url.as_str()).unwrap_or_else(|| url.to_string())
+            }
+        }
+    }
+
+    pub(super) fn location(&self) -> Location {
+        match self {
+            Self::Local(path) => Location::local(&path.display().to_string()),
+            Self::Remote(_) => Location::parse(&self.recorded_text()),
+        }
+    }
+
+    /// A place below this one; `None` where the path leads out of it.
+    pub(super) fn below(&self, relative: &str) -> Option<Address> {
+        let parts: Vec<&str> = relative
+            .split('/')
+            .filter(|part| !matches!(*part, "" | "."))
+            .collect();
+        if parts.contains(&"..") {
+            return None;
+        }
+        if parts.is_empty() {
+            return Some(self.clone());
+        }
+        match self {
+            Self::Local(path) => Some(Self::Local(path.join(parts.join("/")))),
+            Self::Remote(url) => {
+                let mut url = url.clone();
+                url.path_segments_mut()
+                    .ok()?
+                    .pop_if_empty()
+                    // Escaped here.
+                    .extend(parts);
+                Some(Self::Remote(url))
+            }
+        }
+    }
+
     /// The path, for what lies on this machine.
     pub fn local(&self) -> Option<&Path> {
         match self {
@@ -209,6 +253,34 @@ mod tests {
             };
             assert_eq!(StoreUrl::parse(&url).unwrap().key, key);
         }
+    }
+
+    #[test]
+    fn what_a_catalog_names_may_be_mapped_elsewhere() {
+        let mapping = |old: &str, new: &str| crate::storage::PathMapping {
+            old: old.to_owned(),
+            new: new.parse().unwrap(),
+        };
+        let options = crate::storage::StorageOptions {
+            map_paths: vec![
+                mapping("hdfs://name:8020/w", "/here"),
+                mapping("hdfs://name:8020/w/other", "/there"),
+                mapping("s3://old", "s3://new/copy"),
+            ],
+            ..Default::default()
+        };
+        let mapped = |text: &str| {
+            options
+                .mapped(&Address::recorded(text).unwrap())
+                .to_string()
+        };
+        assert_eq!(mapped("hdfs://name:8020/w/t/m.json"), "/here/t/m.json");
+        assert_eq!(mapped("hdfs://name:8020/w/other/m.json"), "/there/m.json");
+        assert_eq!(mapped("hdfs://name:8020/w"), "/here");
+        assert_eq!(mapped("hdfs://name:8020/wx/t"), "hdfs://name:8020/wx/t");
+        assert_eq!(mapped("hdfs://name:8020/w/../t"), "hdfs://name:8020/t");
+        assert_eq!(mapped("s3://old/a b/m"), "s3://new/copy/a%20b/m");
+        assert_eq!(mapped("/w/t"), "/w/t");
     }
 
     #[test]

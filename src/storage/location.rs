@@ -103,6 +103,12 @@ impl Location {
                 && self.path.trim_end_matches('/') == other.path.trim_end_matches('/'))
     }
 
+    /// Whether both can name one place.
+    pub(super) fn may_be(&self, other: &Location) -> bool {
+        self.storage.may_equal(&other.storage)
+            && self.path.trim_end_matches('/') == other.path.trim_end_matches('/')
+    }
+
     /// The path, for matching from its end.
     pub(super) fn path(&self) -> &str {
         &self.path

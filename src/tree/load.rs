@@ -148,6 +148,7 @@ pub(super) fn storage(
     let recorded;
     let root = if source.catalog.tables_lie_where_recorded() {
         recorded = Address::recorded(&metadata.location)
+            .map(|recorded| source.options.storage.mapped(&recorded))
             .map_err(|e| TreeError::from_source(&e, e.is_unsupported()))?;
         &recorded
     } else {

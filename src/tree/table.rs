@@ -223,9 +223,12 @@ impl Table {
             .catalog
             .table(&self.ident)
             .map_err(|e| TreeError::from_source(&e, e.is_unsupported()))?;
-        let Some(pointer) = pointer else {
+        let Some(mut pointer) = pointer else {
             return Ok(None);
         };
+        if source.catalog.tables_lie_where_recorded() && pointer.content.is_none() {
+            pointer.metadata = source.options.storage.mapped(&pointer.metadata);
+        }
         let stamp = Stamp::of(&pointer.metadata)
             .map_err(|e| TreeError::new(ErrorKind::Io, format!("{}: {e}", pointer.metadata)))?;
         if let Some(known) =

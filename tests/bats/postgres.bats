@@ -102,7 +102,7 @@ bare_url() { # scheme
     "$BERGFS" mount -vv --log-file "$BATS_TEST_TMPDIR/log" -p catalog-name="$CATALOG" "$URI" "$MNT"
     count_is a/b/t 3
     # shellcheck disable=SC2009
-    ! { cat "$BATS_TEST_TMPDIR/log" "$MNT"/.bergfs/* /proc/mounts; ps -ef | grep -v grep; } | grep -e 'secret'
+    ! { cat "$BATS_TEST_TMPDIR/log" "$MNT"/.bergfs/* /proc/mounts; ps -ef | grep -v grep; } | grep -e 'berg!secret' -e 'berg%21secret'
 }
 
 @test "a connection that was lost is made again" {

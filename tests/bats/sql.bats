@@ -80,6 +80,18 @@ count_is() { # table's path, rows
     count_is a/b/apart 5
 }
 
+@test "a table whose catalog names places that are elsewhere now is read where --map-path says" {
+    new_table
+    mv "$WAREHOUSE" "$BATS_TEST_TMPDIR/moved"
+    run "$BERGFS" mount "$URI" "$MNT"
+    [ "$status" = 0 ]
+    run count_is a/b/t 3
+    [ "$status" != 0 ]
+    "$BERGFS" umount "$MNT"
+    "$BERGFS" mount --map-path "$WAREHOUSE=$BATS_TEST_TMPDIR/moved" "$URI" "$MNT"
+    count_is a/b/t 3
+}
+
 @test "a database that is gone fails looks, not pinned snapshots, and comes back" {
     new_table
     "$BERGFS" mount --refresh 100ms "$URI" "$MNT"
