@@ -93,17 +93,21 @@ elif [[ ! -f $target/venv/.installed ]]; then
     python_readers venv-duckdb "${requirements[@]}"
 fi
 
-# The JavaScript reader.
-if [[ $tests == yes ]] && ! cmp -s "$root/tests/readers/package.json" "$target/node/package.json"; then
-    say "hyparquet into ${target#"$root"/}/node"
-    mkdir -p "$target/node"
-    if command -v npm > /dev/null && cp "$root/tests/readers/package.json" "$target/node/" \
-        && (cd "$target/node" && npm install --silent --no-audit --no-fund); then
-        :
-    else
-        rm -f "$target/node/package.json"
-        say "NOT INSTALLED: hyparquet"
+# What npm has: a reader in JavaScript, and Azure's blobs for tests/stores.
+node_packages() { # directory of tests, name below target/, what it is
+    local wanted=$root/tests/$1/package.json there=$target/$2
+    cmp -s "$wanted" "$there/package.json" && return 0
+    say "$3 into ${there#"$root"/}"
+    mkdir -p "$there"
+    if command -v npm > /dev/null && cp "$wanted" "$there/" && (cd "$there" && npm install --silent --no-audit --no-fund); then
+        return 0
     fi
+    rm -f "$there/package.json"
+    say "NOT INSTALLED: $3"
+}
+if [[ $tests == yes ]]; then
+    node_packages readers node hyparquet
+    node_packages servers node-servers Azurite
 fi
 
 if [[ ! -e /dev/fuse ]]; then

@@ -2,7 +2,7 @@
 # Installs what the tests need, and runs them all; the last line is `N passed, N failed, N skipped`.
 #
 #   scripts/test.sh             everything
-#   scripts/test.sh STEP...     only these: format clippy doc deny shell man rust bats readers corpus
+#   scripts/test.sh STEP...     only these: format clippy doc deny shell man rust bats readers corpus stores
 #
 # One build of one profile serves every step. Logs of the steps are below target/test-logs.
 set -uo pipefail
@@ -100,6 +100,10 @@ readers() {
     "$python" tests/readers/matrix.py
 }
 
+stores() {
+    "$CARGO_TARGET_DIR/venv-servers/bin/python" tests/stores/run.py
+}
+
 corpus() {
     "$python" tests/corpus.py
 }
@@ -119,8 +123,9 @@ if [[ -x $CARGO_TARGET_DIR/debug/bergfs ]] || cargo build --locked; then
     step bats tap_count bats_suites
     step readers summary_count readers
     step corpus summary_count corpus
+    step stores summary_count stores
 fi
-for name in readers corpus; do
+for name in readers corpus stores; do
     [[ -f $logs/$name.log ]] && grep -E 'tables read and agree|NOT RUN|SKIPPED|NOT INSTALLED|^[0-9]+ views of' "$logs/$name.log"
 done
 ((${#broken[@]})) && printf 'failed: %s\n' "${broken[*]}"

