@@ -28,8 +28,9 @@
 //! | `as-parquet` | an Avro or ORC file as Parquet | the file's identity |
 //! | `block` | bytes of a store's file, as far as they were fetched | the file's identity, the place |
 //!
-//! The identity of a local file is its device, inode, size and time of change; that of a store's file is its address,
-//! size and ETag, and where there is no strong ETag nothing of the file is kept here. Deletes stand in a key by the rows they
+//! The identity of a local file is its device, inode and size, the time of change of its content, and that of any
+//! change, which tells it from a file that has come to the same inode with its time set back (`tar`, `rsync`, another
+//! file system mounted there); that of a store's file is its address, size and ETag, and where there is no strong ETag nothing of the file is kept here. Deletes stand in a key by the rows they
 //! delete rather than by their files' names: what was rewritten under an old name is so not mistaken, and snapshots share
 //! the row groups that their deletes have in common. Nothing about a table is in a key, nor a snapshot: neither
 //! changes the bytes.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs::{self, File};
+use std::hash::{Hash, Hasher};
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -29,7 +30,7 @@ enum Identity {
     Remote(Arc<remote::State>),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy)]
 struct LocalIdentity {
     device: u64,
     inode: u64,
@@ -37,6 +38,35 @@ struct LocalIdentity {
     size: u64,
     /// Seconds and nanoseconds of the last change to its content.
     modified: (i64, i64),
+    /// Of the last change to it in any way, which nobody can set back: for keys, which may outlive the file, its inode and
+    /// the file system. A file that is open does not become another by a `chmod`, so it is not compared.
+    changed: (i64, i64),
+}
+
+impl LocalIdentity {
+    fn compared(&self) -> (u64, u64, u64, (i64, i64)) {
+        (self.device, self.inode, self.size, self.modified)
+    }
+}
+
+impl PartialEq for LocalIdentity {
+    fn eq(&self, other: &Self) -> bool {
+        self.compared() == other.compared()
+    }
+}
+
+impl Eq for LocalIdentity {}
+
+impl fmt::Debug for LocalIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} {:?}", self.compared(), self.changed)
+    }
+}
+
+impl Hash for LocalIdentity {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.compared().hash(hasher);
+    }
 }
 
 impl FileIdentity {
@@ -69,6 +99,7 @@ impl LocalIdentity {
             inode: status.ino(),
             size: status.len(),
             modified: (status.mtime(), status.mtime_nsec()),
+            changed: (status.ctime(), status.ctime_nsec()),
         })
     }
 }

@@ -10,7 +10,7 @@ use ::parquet::file::reader::{ChunkReader, Length};
 use tempfile::TempDir;
 
 use super::chunk_reader::SourceReader;
-use super::{PathMapping, Storage, StorageError, StorageOptions, roots};
+use super::{Address, PathMapping, Storage, StorageError, StorageOptions, roots};
 use crate::counters::Counters;
 
 mod paths;
@@ -172,6 +172,28 @@ fn reads_are_exact_checked_and_counted() {
             ..
         })
     ));
+}
+
+#[test]
+fn a_file_rewritten_with_its_size_and_time_kept_has_another_key() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("f");
+    fs::write(&path, b"old").unwrap();
+    let modified = fs::metadata(&path).unwrap().modified().unwrap();
+    let table = Address::Local(directory.path().to_owned());
+    let (options, access) = Default::default();
+    let storage = Storage::new(&options, &table, &access, "/t", &[]).unwrap();
+    let key = || format!("{:?}", storage.open("/t/f").unwrap().identity());
+    let before = key();
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    // Clocks of file systems tick some hundred times a second.
+    while key() == before && std::time::Instant::now() < until {
+        fs::write(&path, b"new").unwrap();
+        let times = fs::FileTimes::new().set_modified(modified);
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.set_times(times).unwrap();
+    }
+    assert_ne!(key(), before);
 }
 
 #[test]
