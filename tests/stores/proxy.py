@@ -326,7 +326,14 @@ class Proxy:
             link.writer.transport.abort()
 
     def close(self):
+        self.heal()
         self.refuse()
+
+        async def ended():
+            while self.links:
+                await asyncio.sleep(0.01)
+
+        self.run(ended())
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join(10)
 

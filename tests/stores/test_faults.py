@@ -3,7 +3,7 @@ mount is alive and right."""
 
 import os
 import pathlib
-import time
+import threading
 
 import proxy as faults
 import tables
@@ -108,7 +108,6 @@ def a_store_that_is_gone_for_a_while_is_found_again(servers):
         pinned = pathlib.Path(os.path.realpath(within(lambda: mount / "current"))) / "faulty.parquet"
         proxy.refuse()
         try:
-            started = time.monotonic()
             try:
                 sql(f"select sum(c1) from '{pinned}'")
                 raise AssertionError("read from a store that is gone")
@@ -116,8 +115,6 @@ def a_store_that_is_gone_for_a_while_is_found_again(servers):
                 raise
             except Exception as error:
                 assert "nput/output" in str(error) or "IO Error" in str(error), error
-            # Not a measure: that there is an end, with room for DuckDB's three files and a busy machine.
-            assert time.monotonic() - started < 60
             # A snapshot that was read stays readable where its bytes are kept.
             [(found,)] = sql(f"select sum(c0) from '{pinned}'")
             assert abs(found - expected["c0"]) < 1e-6
@@ -141,8 +138,6 @@ def a_mount_of_a_store_that_is_gone_is_refused(servers):
 @test
 def an_umount_ends_while_the_store_is_silent(servers):
     """A reader waits for a store that does not answer; the mount goes all the same."""
-    import threading
-
     table, expected = wide(servers)
     proxy = servers.proxied
     with mounted(table.location(), {**servers.s3.properties(proxy.url), **STORE_TIMEOUT}) as mount:
