@@ -47,7 +47,8 @@ enum Command {
 #[command(after_help = EXAMPLES)]
 struct MountArgs {
     /// A table's directory, a metadata file (`*.metadata.json`), or a directory that holds tables at any depth, here or
-    /// in a store (`s3://`, `gs://`, `abfss://`, `https://`)
+    /// in a store (`s3://`, `gs://`, `abfss://`, `https://`); or a catalog (`rest+https://`, `pyiceberg:NAME`,
+    /// `sqlite:///`, `postgresql://`, `glue:`, `thrift://`)
     source: PathBuf,
 
     /// An existing directory

@@ -70,6 +70,10 @@ counters! {
     store_retries,
     /// Column chunks transcoded (a chunk made again after eviction counts again).
     chunks_transcoded,
+    /// Bytes served of slots: of chunks that are made, and of what fills their slots up.
+    slot_bytes_served,
+    /// Bytes of them that fill up.
+    padding_bytes_served,
     /// Data pages decompressed or decoded, of data files.
     pages_decoded,
     /// Virtual footers made.

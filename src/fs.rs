@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::SystemTime;
 
+use bytes::Bytes;
 use fuser::{
     AccessFlags, BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags,
     Generation, INodeNo, InitFlags, KernelConfig, LockOwner, OpenAccMode, OpenFlags, RenameFlags,
@@ -33,6 +34,7 @@ use fuser::{
 use crate::tree::{Attributes, Caching, ErrorKind, Kind, Node, OpenFile, Sizing, Tree, TreeError};
 
 mod backing;
+mod buffers;
 mod handles;
 mod inodes;
 mod mount;
@@ -42,6 +44,7 @@ mod workers;
 pub use mount::{Event, Mount, MountOptions, MountTable, MountedAt, resolve, unmount};
 
 use backing::Backings;
+use buffers::{Buffer, Buffers};
 use handles::{Handles, Listing};
 use inodes::Inodes;
 use waiting::Waiting;
@@ -77,6 +80,7 @@ struct Shared {
     files: Handles<OpenFile>,
     listings: Handles<Listing>,
     backings: Backings,
+    buffers: Arc<Buffers>,
     /// Whether files that are read past the page cache can be mapped into memory.
     direct_mmap: bool,
 }
@@ -92,6 +96,7 @@ impl BergFs {
                 files: Handles::default(),
                 listings: Handles::default(),
                 backings: Backings::default(),
+                buffers: Arc::default(),
                 direct_mmap: false,
             }),
             workers: Arc::new(Workers::new()),
@@ -133,6 +138,14 @@ impl BergFs {
             Err(errno) => answer(Err(errno)),
         });
     }
+}
+
+/// What a read gives.
+enum ReadBytes {
+    /// Bytes that are in memory anyway.
+    Shared(Bytes),
+    /// So many of a buffer's.
+    Buffer(Buffer, usize),
 }
 
 impl Shared {
@@ -199,6 +212,17 @@ impl Shared {
             Caching::Parquet | Caching::Immutable => FopenFlags::FOPEN_KEEP_CACHE,
             Caching::None => FopenFlags::FOPEN_DIRECT_IO,
         }
+    }
+
+    fn read(&self, file: &OpenFile, offset: u64, size: usize) -> Result<ReadBytes, Errno> {
+        let shared = self.tree.read_shared(file, offset, size).map_err(errno)?;
+        if let Some(bytes) = shared {
+            return Ok(ReadBytes::Shared(bytes));
+        }
+        let mut buffer = self.buffers.take(size);
+        let bytes = buffer.bytes.get_mut(..size).unwrap_or_default();
+        let len = self.tree.read(file, offset, bytes).map_err(errno)?;
+        Ok(ReadBytes::Buffer(buffer, len))
     }
 
     fn list(&self, ino: INodeNo) -> Result<Listing, Errno> {
@@ -341,17 +365,14 @@ impl Filesystem for BergFs {
                 .check_sizing(file.node(), sizing)
                 .map_err(errno)?;
             let size = usize::try_from(size.min(MAX_READ)).map_err(|_| Errno::EINVAL)?;
-            let mut buffer = vec![0; size];
-            let len = shared
-                .tree
-                .read(&file, offset, &mut buffer)
-                .map_err(errno)?;
-            buffer.truncate(len);
-            Ok(buffer)
+            shared.read(&file, offset, size)
         };
         let thread = request.pid();
         self.hand_off_sized("read", thread, awaited, work, |outcome| match outcome {
-            Ok(bytes) => reply.data(&bytes),
+            Ok(ReadBytes::Shared(bytes)) => reply.data(&bytes),
+            Ok(ReadBytes::Buffer(buffer, len)) => {
+                reply.data(buffer.bytes.get(..len).unwrap_or_default());
+            }
             Err(errno) => reply.error(errno),
         });
     }

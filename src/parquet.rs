@@ -20,7 +20,7 @@
 //!   with `values`, `convert` and `page`, `rle`, `delta`, `plain`, `bits`, `keep`, `codec` below it.
 //! - `unshred` puts shredded variants together, where a file's data files shred them differently.
 //! - `footer` and `entry` make the footer when it is first read; `statistics` and `clustered` decide which bounds it can
-//!   state, since readers answer queries from them.
+//!   state, since readers answer queries from them; `integers` finds the least and greatest value that is left.
 //! - `extra` holds the columns that are not the table's own: row lineage and metadata columns.
 //! - `format` and `thrift` read and write the structures of the file format.
 //!
@@ -49,6 +49,7 @@ mod file;
 mod footer;
 pub mod format;
 mod held;
+mod integers;
 mod keep;
 mod kept;
 mod layout;

@@ -31,6 +31,7 @@ use crate::counters::Counters;
 use crate::iceberg::metadata::RefKind;
 use crate::text::{Engine, Format};
 
+mod ahead;
 mod faults;
 mod links;
 mod load;
@@ -178,6 +179,7 @@ impl Tree {
                 counters,
                 options,
                 text: Arc::new(text),
+                ahead: Arc::default(),
             },
             faults: Faults::default(),
             listings: Mutex::new(LruCache::new(MAX_LISTINGS)),
@@ -370,7 +372,10 @@ impl Tree {
                     // Its name goes when the snapshot is expired.
                     ViewNode::Root => directory(modified, self.kept(ident)?.1),
                     ViewNode::Parts => directory(modified, FOR_EVER),
-                    ViewNode::Part(name) => file(view.part_len(name)?, modified, FOR_EVER),
+                    ViewNode::Part(name) => {
+                        let len = ViewDirectory::part_len(&view, name, &self.source.ahead)?;
+                        file(len, modified, FOR_EVER)
+                    }
                     ViewNode::Whole => file(view.whole_len()?, modified, FOR_EVER),
                     place if !sized && text::is_unsized(&view, place) => {
                         file(0, modified, Duration::ZERO)
@@ -461,6 +466,14 @@ impl Tree {
             let (_, last) = listings.get(namespace).ok_or(error)?;
             Ok((Arc::clone(last), Duration::ZERO))
         })
+    }
+
+    /// The last listing, where it is to be made anew.
+    fn old_listing(&self, namespace: &Arc<[String]>) -> Option<Arc<Listing>> {
+        let listings = self.listings.lock();
+        let mut listings = listings.unwrap_or_else(PoisonError::into_inner);
+        let (made, listing) = listings.get(namespace)?;
+        (made.elapsed() >= self.source.options.refresh).then(|| Arc::clone(listing))
     }
 
     fn namespace_entries(&self, namespace: &Arc<[String]>) -> Result<Vec<Entry>> {

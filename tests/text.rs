@@ -253,8 +253,24 @@ fn rows_of_any_width_are_cut_into_pieces() {
             .enumerate()
             .all(|(i, line)| line == format!("{i},{wide}"))
     );
-    // Three rows a piece.
-    assert_eq!(opened.stats()["text_pieces_rendered"], 4);
+    // Rows of 8 MiB in the file are rendered at once: two.
+    assert_eq!(opened.stats()["text_pieces_rendered"], 6);
+}
+
+#[test]
+fn rows_that_are_longer_as_text_than_in_the_file_are_cut_into_pieces() {
+    // One entry of a dictionary.
+    let wide = "x".repeat(500_000);
+    let rows: Vec<Value> = (0..40).map(|i| json!([i, wide])).collect();
+    let table = table(2, "1 id: long, 2 name: string", Value::Array(rows));
+    let opened = Opened::tree(&table.root());
+    let csv = text(&opened, "current/t.csv");
+    let mut lines = csv.lines();
+    assert_eq!(lines.next(), Some("id,name"));
+    assert!((0..40).all(|i| lines.next() == Some(&format!("{i},{wide}"))));
+    assert_eq!(lines.next(), None);
+    // A piece ends behind 8 MiB, with the 17th row.
+    assert_eq!(opened.stats()["text_pieces_rendered"], 3);
 }
 
 #[test]

@@ -33,6 +33,9 @@ const MAX_ROWS: usize = 2_000_000;
 /// Bytes of one value that are taken: four times what both writers have room for, in characters.
 const MAX_VALUE: usize = 16 << 10;
 
+/// Bytes of one answer.
+const MAX_ANSWER: usize = 256 << 20;
+
 /// Tables only. Rows written before there were views have no type.
 const IS_TABLE: &str = " AND (iceberg_type = 'TABLE' OR iceberg_type IS NULL)";
 
@@ -96,6 +99,7 @@ impl SqlCatalog {
         counters: &Arc<Counters>,
     ) -> Result<Self, CatalogError> {
         let name = OnceLock::new();
+        let is_given = properties.get(CATALOG_NAME).is_some();
         if let Some(given) = properties.get(CATALOG_NAME) {
             let _ = name.set(given.to_owned());
         }
@@ -108,7 +112,10 @@ impl SqlCatalog {
             }),
             counters: Arc::clone(counters),
         };
-        catalog.catalog_name()?;
+        match catalog.catalog_name()? {
+            Some(name) if is_given => catalog.check_name(name)?,
+            _ => {}
+        }
         Ok(catalog)
     }
 
@@ -121,14 +128,26 @@ impl SqlCatalog {
         match names.as_slice() {
             [] => Ok(None),
             [name] => Ok(Some(self.name.get_or_init(|| name.clone()))),
-            several => Err(CatalogError::Configuration {
-                catalog: self.database.name().to_owned(),
-                reason: format!(
-                    "holds {} catalogs: choose one with --property {CATALOG_NAME}=NAME ({})",
-                    several.len(),
-                    several.join(", ")
-                ),
-            }),
+            several => Err(self.choose(several, "several catalogs")),
+        }
+    }
+
+    /// An error where the database holds catalogs, and none of this name. While it holds none, this one may yet come.
+    fn check_name(&self, name: &str) -> Result<(), CatalogError> {
+        let names = self.texts(CATALOG_NAMES, &[])?;
+        if names.is_empty() || names.iter().any(|other| other == name) {
+            return Ok(());
+        }
+        Err(self.choose(&names, &format!("no catalog {name:?}")))
+    }
+
+    fn choose(&self, names: &[String], held: &str) -> CatalogError {
+        let names = names.join(", ");
+        CatalogError::Configuration {
+            catalog: self.database.name().to_owned(),
+            reason: format!(
+                "holds {held}: choose one with --property {CATALOG_NAME}=NAME ({names})"
+            ),
         }
     }
 
@@ -273,17 +292,29 @@ fn like(prefix: &str) -> String {
     pattern
 }
 
-/// An error where an answer is longer than any honest one.
-fn bounded(rows: usize, value: Option<&str>, database: &str) -> Result<(), QueryError> {
-    let reason = if rows >= MAX_ROWS {
-        format!("more than {MAX_ROWS} rows in one answer")
-    } else if value.is_some_and(|value| value.len() > MAX_VALUE) {
-        format!("a value of more than {MAX_VALUE} bytes")
-    } else {
-        return Ok(());
-    };
-    Err(QueryError::Failed(CatalogError::Answer {
-        catalog: database.to_owned(),
-        reason,
-    }))
+/// The column of an answer, no longer than any honest one.
+#[derive(Debug, Default)]
+struct Column {
+    values: Vec<Option<String>>,
+    bytes: usize,
+}
+
+impl Column {
+    /// Takes the value of one more row.
+    fn push(&mut self, value: Option<&str>, database: &str) -> Result<(), QueryError> {
+        let len = value.map_or(0, str::len);
+        self.bytes += len;
+        let reason = if len > MAX_VALUE {
+            format!("a value of more than {MAX_VALUE} bytes")
+        } else if self.values.len() + 1 >= MAX_ROWS || self.bytes > MAX_ANSWER {
+            "an answer that is too long".to_owned()
+        } else {
+            self.values.push(value.map(str::to_owned));
+            return Ok(());
+        };
+        Err(QueryError::Failed(CatalogError::Answer {
+            catalog: database.to_owned(),
+            reason,
+        }))
+    }
 }

@@ -1,6 +1,6 @@
 //! Table metadata: the JSON file that names schemas, specs, snapshots and refs (spec, "Table Metadata").
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::error::FormatError;
@@ -48,6 +48,8 @@ pub struct TableMetadata {
     pub partition_specs: BTreeMap<SpecId, Arc<PartitionSpec>>,
     /// The spec that writers use.
     pub default_spec_id: SpecId,
+    /// The source columns of all its sort orders. They say how files may be ordered, and no reader may rely on it.
+    pub sort_columns: BTreeSet<FieldId>,
     /// Table properties, for readers and writers.
     pub properties: BTreeMap<String, String>,
     /// The snapshot that `main` is at; `None` for a table without one.

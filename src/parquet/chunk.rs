@@ -1,6 +1,7 @@
 //! The bytes of one column chunk of a virtual file, once somebody asks for them.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use roaring::RoaringTreemap;
@@ -8,6 +9,7 @@ use roaring::RoaringTreemap;
 use super::convert::Conversion;
 use super::extra::lineage_is_complete;
 use super::held::HeldChunks;
+use super::integers::{IntegerChunk, PageError, ReadRange, find_pages};
 use super::kept::KeptChunk;
 use super::levels::{Guide, LeafPlan, MissingLeaf};
 use super::made::MadeChunk;
@@ -15,7 +17,7 @@ use super::part::{Part, PartLeaf, leaf_node};
 use super::synth::{self, Parents};
 use super::target::TargetLeaf;
 use super::transcode::{self, StoredChunk, Wanted};
-use super::{DecodeError, ParquetError, View};
+use super::{ParquetError, View};
 use crate::cache::CacheKey;
 use crate::cache::disk::{DiskKey, Payload};
 use crate::cache::identity::Identity;
@@ -400,7 +402,11 @@ impl<'a> GroupRows<'a> {
     ) -> Result<Vec<Option<i64>>, ParquetError> {
         let counters = view.storage.counters();
         counters.chunks_transcoded.add(1);
-        let stored = self.with_stored(column, |chunk| transcode::integers(chunk, counters))?;
+        let stored = self.with_stored(column, |chunk| {
+            let (dictionary, pages) = find_pages(chunk)?;
+            let read = |range| chunk.range(range).map(Cow::Borrowed);
+            IntegerChunk::new(chunk, dictionary, pages, &read, counters).all()
+        })?;
         Ok(stored
             .into_iter()
             .zip(inherited)
@@ -417,28 +423,61 @@ impl<'a> GroupRows<'a> {
     }
 
     /// Gives `f` a stored column chunk of this row group, read whole. Errors name the file and the column.
-    pub fn with_stored<R>(
+    pub fn with_stored<R, E: Into<PageError>>(
         &self,
         column: usize,
-        f: impl FnOnce(StoredChunk<'_>) -> Result<R, DecodeError>,
+        f: impl FnOnce(StoredChunk<'_>) -> Result<R, E>,
     ) -> Result<R, ParquetError> {
-        let (footer, file) = (&self.part.opened.footer, &self.part.opened.file);
+        let range = self.part.chunk_range(self.group, column)?;
+        let file = &self.part.opened.file;
+        let bytes = file.read_range(range.start, range.end - range.start)?;
+        self.with_bytes(column, &bytes, f)
+    }
+
+    /// As [`GroupRows::with_stored`]; the chunk has no bytes, and `f` asks for those it needs, by their place in it.
+    pub fn with_ranges<R>(
+        &self,
+        column: usize,
+        f: impl for<'c> FnOnce(StoredChunk<'c>, ReadRange<'c>) -> Result<R, PageError>,
+    ) -> Result<R, ParquetError> {
+        let range = self.part.chunk_range(self.group, column)?;
+        let file = &self.part.opened.file;
+        let read = |wanted: Range<u64>| {
+            let offset = range.start.saturating_add(wanted.start);
+            let bytes = file.read_range(offset, wanted.end.saturating_sub(wanted.start));
+            let bytes = bytes.map_err(|error| PageError::Read(error.into()))?;
+            Ok(Vec::from(bytes))
+        };
+        self.with_bytes(column, &[], |chunk| {
+            f(chunk, &|wanted| read(wanted).map(Cow::Owned))
+        })
+    }
+
+    fn with_bytes<R, E: Into<PageError>>(
+        &self,
+        column: usize,
+        bytes: &[u8],
+        f: impl FnOnce(StoredChunk<'_>) -> Result<R, E>,
+    ) -> Result<R, ParquetError> {
+        let footer = &self.part.opened.footer;
         let node = leaf_node(footer, column).and_then(|node| Some((node, node.leaf?)));
         let (node, leaf) = node.ok_or_else(|| self.part.corrupt("no such column".to_owned()))?;
-        let range = self.part.chunk_range(self.group, column)?;
-        let bytes = file.read_range(range.start, range.end - range.start)?;
         let stored = self.part.chunk(self.group, column)?;
         let chunk = StoredChunk {
-            bytes: &bytes,
+            bytes,
             codec: stored.codec,
             physical: leaf.physical,
             max_def: node.max_def,
             max_rep: node.max_rep,
+            uncompressed: u64::try_from(stored.total_uncompressed_size).unwrap_or(0),
             values: u64::try_from(stored.num_values).unwrap_or(0),
             rows: self.source_rows(),
             deleted: &self.deleted_rows()?,
         };
-        f(chunk).map_err(|error| error.in_column(&node.name).in_file(self.part.path()))
+        f(chunk).map_err(|error| match error.into() {
+            PageError::Decode(error) => error.in_column(&node.name).in_file(self.part.path()),
+            PageError::Read(error) => error,
+        })
     }
 }
 

@@ -3,31 +3,66 @@
 //! A row group that lost rows keeps no bounds of fixed-width values, since its least or greatest value may be among
 //! those that went (see `statistics`). For most columns that costs nothing: every row group spans about the same values,
 //! and nobody can skip any. It costs a lot for a *clustered* column, one whose values rise or fall from row group to row
-//! group. Such a column's values are decoded when the footer is made, and the bounds of those that are left written.
+//! group, or that the table is sorted or partitioned by. The bounds of such a column are proven when the footer is made,
+//! from a few of its pages (see `integers`), and written.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use super::ParquetError;
 use super::chunk::GroupRows;
 use super::convert::Conversion;
-use super::format::Statistics;
+use super::format::{IndexRange, Statistics, column_index, offset_index};
+use super::integers::{Extremes, IntegerChunk, Known, PagePlace, find_pages, integer};
 use super::layout::{Group, Layout};
 use super::levels::LeafPlan;
 use super::part::Part;
-use super::target::TargetSchema;
-use super::{ParquetError, transcode};
+use super::target::{TargetKind, TargetSchema};
 use crate::counters::Counters;
+use crate::iceberg::metadata::TableMetadata;
+use crate::iceberg::types::FieldId;
 use crate::rows::file_schema::Physical;
 
-/// At most one in so many neighbouring row groups may overlap in a clustered column.
-const OVERLAP: usize = 8;
+/// In a clustered column most row groups overlap at most one in so many others.
+const OVERLAP: usize = 4;
+
+/// The largest page index that is read, in bytes: some hundred thousand pages.
+const MAX_INDEX: u64 = 16 << 20;
 
 /// Which leaves of a virtual file are clustered over its row groups: flat, stored in every file as integers of the same
-/// kind, with bounds that are nearly disjoint. Looks at source statistics only.
-pub fn clustered(parts: &[Part], layout: &Layout, target: &TargetSchema) -> Vec<bool> {
+/// kind, with bounds that are nearly disjoint, or what the table is sorted or partitioned by. Looks at source statistics
+/// only.
+pub fn clustered(
+    parts: &[Part],
+    layout: &Layout,
+    target: &TargetSchema,
+    metadata: &TableMetadata,
+) -> Vec<bool> {
+    let keys = key_leaves(target, metadata);
     let leaves = target.leaves.iter().enumerate();
     leaves
         .map(|(index, leaf)| {
             let integers = matches!(leaf.physical, Physical::Int32 | Physical::Int64);
             let flat = leaf.max_rep == 0;
-            integers && flat && bounds(parts, layout, index).is_some_and(nearly_disjoint)
+            let bounds = (integers && flat).then(|| bounds(parts, layout, index));
+            let is_clustered = |bounds: &[_]| keys.contains(&index) || nearly_disjoint(bounds);
+            bounds.flatten().is_some_and(|b| is_clustered(&b))
+        })
+        .collect()
+}
+
+/// The top-level leaves that the table is sorted or partitioned by.
+fn key_leaves(target: &TargetSchema, metadata: &TableMetadata) -> BTreeSet<usize> {
+    let specs = metadata.partition_specs.values();
+    let partitioned = specs.flat_map(|spec| spec.fields.iter().flat_map(|f| &f.source_ids));
+    let columns: BTreeSet<FieldId> = partitioned.chain(&metadata.sort_columns).copied().collect();
+    let roots = target.roots.iter();
+    roots
+        .filter(|root| root.field_id.is_some_and(|id| columns.contains(&id)))
+        .filter_map(|root| match root.kind {
+            TargetKind::Leaf(leaf) => Some(leaf),
+            _ => None,
         })
         .collect()
 }
@@ -36,66 +71,173 @@ pub fn clustered(parts: &[Part], layout: &Layout, target: &TargetSchema) -> Vec<
 fn bounds(parts: &[Part], layout: &Layout, leaf: usize) -> Option<Vec<(i64, i64)>> {
     let bound = |place: &Group| {
         let part = parts.get(place.part)?;
-        if !part.opened.footer.metadata.column_orders {
-            return None;
-        }
         let LeafPlan::Stored { column, .. } = part.leaves.get(leaf)?.plan else {
             return None;
         };
         let conversion = part.leaves.get(leaf)?.stored?.conversion;
-        let statistics = part.chunk(place.group, column).ok()?.statistics.as_ref()?;
-        let value = |bytes: &Option<Box<[u8]>>| integer(&conversion.bound(bytes.as_ref()?)?);
-        Some((value(&statistics.min_value)?, value(&statistics.max_value)?))
+        // Its values, read as signed, are in another order.
+        if conversion == Conversion::Unsigned32ToInt64 {
+            return None;
+        }
+        let (least, greatest) = stored_bounds(part, place.group, column)?;
+        let value = |bytes: &[u8]| integer(&conversion.bound(bytes)?);
+        Some((value(least)?, value(greatest)?))
     };
     layout.groups.iter().map(bound).collect()
 }
 
-fn integer(plain: &[u8]) -> Option<i64> {
-    match plain.len() {
-        4 => Some(i64::from(i32::from_le_bytes(plain.try_into().ok()?))),
-        8 => Some(i64::from_le_bytes(plain.try_into().ok()?)),
-        _ => None,
+/// The bounds that a data file states of a column chunk.
+fn stored_bounds(part: &Part, group: usize, column: usize) -> Option<(&[u8], &[u8])> {
+    if !part.opened.footer.metadata.column_orders {
+        return None;
     }
+    let statistics = part.chunk(group, column).ok()?.statistics.as_ref()?;
+    let (least, greatest) = (&statistics.min_value, &statistics.max_value);
+    Some((least.as_deref()?, greatest.as_deref()?))
 }
 
-fn nearly_disjoint(mut bounds: Vec<(i64, i64)>) -> bool {
-    bounds.sort_unstable();
-    let spread = bounds.first().map(|b| b.0) < bounds.last().map(|b| b.0);
-    let mut reach = None;
-    let mut overlaps = 0;
-    for (min, max) in &bounds {
-        overlaps += usize::from(reach.is_some_and(|reach| *min < reach));
-        reach = reach.max(Some(*max));
+/// Whether at least half of the row groups overlap few others: a few that span everything, of rows that were written
+/// again, spoil nothing for the rest.
+fn nearly_disjoint(bounds: &[(i64, i64)]) -> bool {
+    let mut lows: Vec<i64> = bounds.iter().map(|b| b.0).collect();
+    let mut highs: Vec<i64> = bounds.iter().map(|b| b.1).collect();
+    lows.sort_unstable();
+    highs.sort_unstable();
+    if lows.first() == lows.last() {
+        return false;
     }
-    spread && overlaps * OVERLAP <= bounds.len()
+    let others = bounds.len().saturating_sub(1);
+    let overlaps = |(low, high): &(i64, i64)| {
+        let below = highs.partition_point(|other| other <= low);
+        let above = lows.len() - lows.partition_point(|other| other < high);
+        others.saturating_sub(below + above)
+    };
+    let apart = bounds.iter().filter(|b| overlaps(b) * OVERLAP <= others);
+    2 * apart.count() >= bounds.len()
 }
 
-/// The statistics of what is left of a flat chunk of integers, decoded for them: all exact.
+/// The statistics of what is left of a flat chunk of integers: all exact.
 pub fn exact(
     rows: &GroupRows<'_>,
     column: usize,
     conversion: Conversion,
     counters: &Counters,
 ) -> Result<Statistics, ParquetError> {
-    rows.with_stored(column, |chunk| {
-        let values = transcode::integers(chunk, counters)?;
-        let plain = |value: Option<&i64>| {
-            let bytes = match chunk.physical {
-                Physical::Int64 => value?.to_le_bytes().to_vec(),
-                _ => i32::try_from(*value?).ok()?.to_le_bytes().to_vec(),
-            };
-            Some(conversion.apply(&bytes).ok()?.into_boxed_slice())
-        };
-        let min_value = plain(values.iter().flatten().min());
-        let max_value = plain(values.iter().flatten().max());
-        let nulls = values.iter().filter(|value| value.is_none()).count();
-        Ok(Statistics {
-            null_count: i64::try_from(nulls).ok(),
-            is_min_value_exact: min_value.as_ref().map(|_| true),
-            is_max_value_exact: max_value.as_ref().map(|_| true),
-            min_value,
-            max_value,
-            ..Statistics::default()
-        })
-    })
+    let stated = stored_bounds(rows.part, rows.group, column);
+    let statistics = rows.part.chunk(rows.group, column)?.statistics.as_ref();
+    let known = Known {
+        bounds: stated.and_then(|(least, greatest)| Some((integer(least)?, integer(greatest)?))),
+        nulls: statistics.and_then(|s| u64::try_from(s.null_count?).ok()),
+    };
+    let by_index = match indexed(rows, column)? {
+        Some((dictionary, pages)) => {
+            let found = rows.with_ranges(column, |chunk, read| {
+                IntegerChunk::new(chunk, dictionary, pages, read, counters).extremes(known)
+            });
+            // Where the index leads nowhere, the chunk itself may be whole.
+            match found {
+                Err(ParquetError::Corrupt { .. }) => None,
+                found => Some(found?),
+            }
+        }
+        None => None,
+    };
+    let found = match by_index {
+        Some(found) => found,
+        None => rows.with_stored(column, |chunk| {
+            let (dictionary, pages) = find_pages(chunk)?;
+            let read = |range| chunk.range(range).map(Cow::Borrowed);
+            IntegerChunk::new(chunk, dictionary, pages, &read, counters).extremes(known)
+        })?,
+    };
+    let physical = rows.part.chunk(rows.group, column)?.physical;
+    Ok(statistics_of(found, physical, conversion))
 }
+
+fn statistics_of(found: Extremes, physical: Physical, conversion: Conversion) -> Statistics {
+    let plain = |value: i64| {
+        let bytes = match physical {
+            Physical::Int64 => value.to_le_bytes().to_vec(),
+            _ => i32::try_from(value).ok()?.to_le_bytes().to_vec(),
+        };
+        Some(conversion.apply(&bytes).ok()?.into_boxed_slice())
+    };
+    let bounds = found
+        .bounds
+        .and_then(|(least, greatest)| Some((plain(least)?, plain(greatest)?)));
+    let exact = bounds.as_ref().map(|_| true);
+    let (min_value, max_value) = bounds.unzip();
+    Statistics {
+        null_count: i64::try_from(found.nulls).ok(),
+        is_min_value_exact: exact,
+        is_max_value_exact: exact,
+        min_value,
+        max_value,
+        ..Statistics::default()
+    }
+}
+
+type Pages = (Option<Range<u64>>, Vec<PagePlace>);
+
+/// The pages of a chunk by the file's page index, where it has one; else they have to be looked for in the chunk itself.
+fn indexed(rows: &GroupRows<'_>, column: usize) -> Result<Option<Pages>, ParquetError> {
+    let part = rows.part;
+    let chunk = part.chunk(rows.group, column)?;
+    let range = part.chunk_range(rows.group, column)?;
+    let (Some(offsets), Some(bounds)) = (chunk.offset_index, chunk.column_index) else {
+        return Ok(None);
+    };
+    let read = |index: IndexRange| {
+        let offset = u64::try_from(index.offset).ok()?;
+        let len = u64::try_from(index.length).ok()?;
+        let inside = offset.checked_add(len)? <= part.opened.footer.footer_start;
+        (inside && len <= MAX_INDEX).then(|| part.opened.file.read_range(offset, len))
+    };
+    let (Some(offsets), Some(bounds)) = (read(offsets), read(bounds)) else {
+        return Ok(None);
+    };
+    Ok(places(&offsets?, &bounds?, range, rows.source_rows()))
+}
+
+/// `None`: the index is broken, or its pages are not those of the chunk.
+fn places(offsets: &[u8], bounds: &[u8], chunk: Range<u64>, rows: u64) -> Option<Pages> {
+    let locations = offset_index(offsets).ok()?;
+    let bounds = column_index(bounds).ok()?;
+    if locations.len() != bounds.len() {
+        return None;
+    }
+    let row = |at: usize| match locations.get(at) {
+        Some(location) => u64::try_from(location.first_row).ok(),
+        None => Some(rows),
+    };
+    let mut pages = Vec::with_capacity(locations.len());
+    let mut end = None;
+    for (at, (location, bounds)) in locations.iter().zip(bounds).enumerate() {
+        let first_row = row(at)?;
+        let start = u64::try_from(location.offset).ok()?;
+        let start = start.checked_sub(chunk.start)?;
+        let until = start.checked_add(u64::try_from(location.size).ok()?)?;
+        let is_behind = end.is_none_or(|end| start >= end) && until <= chunk.end - chunk.start;
+        let is_next = at > 0 || first_row == 0;
+        let bounds = match bounds {
+            Some((least, greatest)) => (integer(least)?, integer(greatest)?),
+            // Nulls only: nothing to find.
+            None => (i64::MAX, i64::MIN),
+        };
+        pages.push(PagePlace {
+            bytes: start..until,
+            first_row,
+            rows: row(at + 1)?.checked_sub(first_row)?,
+            bounds: Some(bounds),
+        });
+        if !is_behind || !is_next {
+            return None;
+        }
+        end = Some(until);
+    }
+    let before = pages.first()?.bytes.start;
+    Some(((before > 0).then_some(0..before), pages))
+}
+
+#[cfg(test)]
+mod tests;

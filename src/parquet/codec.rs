@@ -73,6 +73,68 @@ pub fn decompress(codec: Codec, compressed: &[u8], size: usize) -> Result<Vec<u8
     }
 }
 
+/// What decompressing one page after the other can use again: fresh memory and contexts cost as much as the work.
+#[derive(Default)]
+pub struct Scratch {
+    page: Vec<u8>,
+    zstd: Option<zstd::bulk::Decompressor<'static>>,
+}
+
+impl Scratch {
+    /// As [`decompress`]; the page stays until the next one.
+    pub fn decompress(
+        &mut self,
+        codec: Codec,
+        compressed: &[u8],
+        size: usize,
+    ) -> Result<&[u8], DecodeError> {
+        if codec != Codec::Zstd || size > MAX_PAGE || compressed.is_empty() {
+            self.page = decompress(codec, compressed, size)?;
+            return Ok(&self.page);
+        }
+        let zstd = match &mut self.zstd {
+            Some(zstd) => zstd,
+            None => self
+                .zstd
+                .insert(zstd::bulk::Decompressor::new().map_err(bad)?),
+        };
+        self.page.clear();
+        self.page.try_reserve(size).map_err(bad)?;
+        // It fills the buffer, which may be longer: the length tells.
+        zstd.decompress_to_buffer(compressed, &mut self.page)
+            .map_err(bad)?;
+        if self.page.len() == size {
+            Ok(&self.page)
+        } else {
+            Err(wrong_size(self.page.len(), size))
+        }
+    }
+}
+
+/// The first `wanted` bytes of a page, or more of it, for less work than all where the codec allows that.
+pub fn decompress_front(
+    codec: Codec,
+    compressed: &[u8],
+    size: usize,
+    wanted: usize,
+) -> Result<Vec<u8>, DecodeError> {
+    if wanted > size / 2 || size > MAX_PAGE {
+        return decompress(codec, compressed, size);
+    }
+    let front: Box<dyn Read + '_> = match codec {
+        Codec::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(compressed)),
+        Codec::Brotli => Box::new(brotli::Decompressor::new(compressed, 4096)),
+        Codec::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(compressed).map_err(bad)?),
+        _ => return decompress(codec, compressed, size),
+    };
+    let mut page = stream(front.take(wanted as u64), wanted)?;
+    if page.len() < wanted {
+        return Err(wrong_size(page.len(), size));
+    }
+    page.truncate(wanted);
+    Ok(page)
+}
+
 fn wrong_size(got: usize, size: usize) -> DecodeError {
     let more = if got > size { "more than " } else { "" };
     DecodeError::corrupt(

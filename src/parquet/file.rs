@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use bytes::Bytes;
 use roaring::RoaringTreemap;
 
 use super::chunk::{GroupRows, SlotContent};
@@ -15,7 +16,7 @@ use super::layout::{Bloom, Group, Layout, MAGIC, Segment, SegmentBytes};
 use super::levels::LeafPlan;
 use super::part::{OpenedFile, Part};
 use super::slot::{Behind, filler};
-use super::target::{FieldSources, TargetSchema, Unmergeable};
+use super::target::{FieldSources, TargetLeaf, TargetSchema, Unmergeable};
 use super::{ParquetError, View};
 use crate::cache::CacheKey;
 use crate::iceberg::types::NestedField;
@@ -26,6 +27,15 @@ use crate::scan::ScanFile;
 /// Readers look for the footer in a file's last bytes, at most so many (pyarrow, Polars): whoever opens a file must not
 /// have its last chunks made by that.
 const TAIL_READ: u64 = 64 << 10;
+
+/// The same of DuckDB 2.0, which reads more of files that are large: a share of the file, and no more than this.
+const LARGE_TAIL_READ: u64 = 256 << 10;
+
+/// Bytes of a file that is large.
+const LARGE: u64 = 64 << 20;
+
+/// Segments behind a reader among which slots are looked for.
+const FAR: usize = 64;
 
 /// A virtual Parquet file over some data files of a view, in their order. Its size is known; its bytes are made as
 /// read.
@@ -70,7 +80,7 @@ impl ParquetFile {
             .map(|opened| Part::new(view, opened, &target, &columns))
             .collect::<Result<Vec<_>, _>>()?;
         let layout = Layout::new(&parts, &target)?;
-        let clustered = clustered(&parts, &layout, &target);
+        let clustered = clustered(&parts, &layout, &target, &view.metadata);
         let input = FooterInput {
             view,
             target: &target,
@@ -79,8 +89,13 @@ impl ParquetFile {
             clustered: &clustered,
         };
         let mut tail = input.len_bound()?;
-        if layout.ends_in_slot(TAIL_READ.saturating_sub(tail)) {
-            tail = tail.max(TAIL_READ);
+        let tail_read = if layout.end < LARGE {
+            TAIL_READ
+        } else {
+            LARGE_TAIL_READ
+        };
+        if layout.ends_in_slot(tail_read.saturating_sub(tail)) {
+            tail = tail.max(tail_read);
         }
         let len = layout.end + tail;
         Ok(ParquetFile {
@@ -148,6 +163,68 @@ impl ParquetFile {
             rest = after;
         }
         Ok(wanted)
+    }
+
+    /// `len` bytes from `offset`, where one chunk that is made has them all: nothing is copied then.
+    pub fn read_shared(&self, offset: u64, len: usize) -> Result<Option<Bytes>, ParquetError> {
+        let (_, Piece::Segment(index, segment)) = self.piece(offset) else {
+            return Ok(None);
+        };
+        let inside = offset - segment.offset;
+        if segment.bytes != SegmentBytes::Slot || inside + len as u64 > segment.len {
+            return Ok(None);
+        }
+        self.with_rows(index, |rows, leaf, target| {
+            if !matches!(rows.content(leaf)?, SlotContent::Made) {
+                return Ok(None);
+            }
+            let chunk = rows.made(&self.view, leaf, target)?;
+            // One that is too long for its slot is an error, which reading it gives.
+            let fits = chunk.len() <= segment.len;
+            let shared = fits.then(|| chunk.shared(inside, len)).flatten();
+            if shared.is_some() {
+                let counters = self.view.storage.counters();
+                counters.slot_bytes_served.add(len as u64);
+            }
+            Ok(shared)
+        })
+    }
+
+    /// The next slots behind the segment that holds `offset`, for [`ParquetFile::make_ahead`]: at most `count` of them,
+    /// and at most so many bytes together.
+    pub fn slots_behind(&self, offset: u64, count: usize, bytes: u64) -> Vec<usize> {
+        let first = self.layout.segment_at(offset) + 1;
+        let behind = self.layout.segments.iter().enumerate().skip(first);
+        // Slots behind many chunks that are none are far from being read.
+        let slots = behind
+            .take(FAR)
+            .filter(|(_, segment)| segment.bytes == SegmentBytes::Slot);
+        let mut left = bytes;
+        slots
+            .take(count)
+            .take_while(|(_, segment)| {
+                let fits = segment.len <= left;
+                left = left.saturating_sub(segment.len);
+                fits
+            })
+            .map(|(index, _)| index)
+            .collect()
+    }
+
+    /// How many segments apart two places of the file are.
+    pub fn segments_between(&self, from: u64, to: u64) -> usize {
+        let (from, to) = (self.layout.segment_at(from), self.layout.segment_at(to));
+        to.saturating_sub(from)
+    }
+
+    /// Makes the chunk of a slot, for whoever will read it. An error is met again by them.
+    pub fn make_ahead(&self, slot: usize) {
+        let _ = self.with_rows(slot, |rows, leaf, target| {
+            if matches!(rows.content(leaf)?, SlotContent::Made) {
+                rows.made(&self.view, leaf, target)?;
+            }
+            Ok(())
+        });
     }
 
     /// Begins to fetch what ranges of this file are made from, where that lies in a store. For one who reads them whole.
@@ -231,25 +308,15 @@ impl ParquetFile {
                 part.opened.file.read_exact_at(out, offset)?;
             }
             Piece::Segment(index, segment) => {
-                let (group, leaf) = self.layout.place(index);
-                let known = self.identities.get(group);
-                let (part, group) = self.group(group)?;
                 let inside = at - segment.offset;
                 match segment.bytes {
                     SegmentBytes::Source { offset } => {
+                        let (part, _) = self.group(self.layout.place(index).0)?;
                         let chunk = offset..offset + segment.len;
                         let file = &part.opened.file;
                         file.read_exact_within(out, offset + inside, &chunk)?;
                     }
-                    SegmentBytes::Slot => {
-                        let deleted = self.deleted(part)?;
-                        let mut rows = GroupRows::new(part, group, &deleted);
-                        if let Some(known) = known {
-                            rows = rows.noting(known);
-                        }
-                        let held = held.map(|held| (held, index, segment.len));
-                        self.fill_slot(rows, leaf, segment, held, inside, out)?;
-                    }
+                    SegmentBytes::Slot => self.fill_slot(index, segment, held, inside, out)?,
                 }
             }
         }
@@ -258,20 +325,55 @@ impl ParquetFile {
 
     fn fill_slot(
         &self,
+        index: usize,
+        segment: Segment,
+        held: Option<&HeldChunks>,
+        inside: u64,
+        out: &mut [u8],
+    ) -> Result<(), ParquetError> {
+        let holding = held.map(|held| (held, index, segment.len));
+        self.with_rows(index, |rows, leaf, target| {
+            self.fill_slot_of(rows, (leaf, target), segment, holding, inside, out)
+        })
+    }
+
+    /// Gives `f` the row group that the segment is of, as it is now, and the leaf.
+    fn with_rows<R>(
+        &self,
+        index: usize,
+        f: impl FnOnce(GroupRows<'_>, usize, &TargetLeaf) -> Result<R, ParquetError>,
+    ) -> Result<R, ParquetError> {
+        let (group, leaf) = self.layout.place(index);
+        let known = self.identities.get(group);
+        let (part, group) = self.group(group)?;
+        let target = self.target.leaves.get(leaf);
+        let target = target.ok_or_else(|| part.corrupt("no such column".to_owned()))?;
+        let deleted = self.deleted(part)?;
+        let mut rows = GroupRows::new(part, group, &deleted);
+        if let Some(known) = known {
+            rows = rows.noting(known);
+        }
+        f(rows, leaf, target)
+    }
+
+    fn fill_slot_of(
+        &self,
         rows: GroupRows<'_>,
-        leaf: usize,
+        (leaf, target): (usize, &TargetLeaf),
         segment: Segment,
         holding: Option<(&HeldChunks, usize, u64)>,
         inside: u64,
         out: &mut [u8],
     ) -> Result<(), ParquetError> {
         let part = rows.part;
-        let target = self.target.leaves.get(leaf);
-        let target = target.ok_or_else(|| part.corrupt("no such column".to_owned()))?;
+        let counters = self.view.storage.counters();
+        counters.slot_bytes_served.add(out.len() as u64);
+        let mut padding = out.len();
         match rows.content(leaf)? {
             SlotContent::Nothing => out.fill(0),
             SlotContent::Source { offset, len } => {
                 let stored = len.saturating_sub(inside).min(out.len() as u64) as usize;
+                padding -= stored;
                 let (bytes, zeros) = out.split_at_mut(stored);
                 if !bytes.is_empty() {
                     let chunk = offset..offset + len;
@@ -300,12 +402,14 @@ impl ParquetFile {
                         segment.len
                     ))
                 })?;
+                padding -= filled;
                 let behind = (inside + filled as u64).saturating_sub(chunk_len);
                 let rest = out.get_mut(filled..).unwrap_or_default();
                 filled += copy_some(&filler, behind, rest);
                 out.get_mut(filled..).unwrap_or_default().fill(0);
             }
         }
+        counters.padding_bytes_served.add(padding as u64);
         Ok(())
     }
 

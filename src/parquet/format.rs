@@ -8,9 +8,11 @@
 
 use crate::rows::file_schema::{Annotation, Physical, Repetition};
 
+mod index;
 mod read;
 mod write;
 
+pub use index::{PageLocation, column_index, offset_index, page_header_bounds};
 pub use read::{MAX_SCHEMA_DEPTH, MAX_SCHEMA_NODES};
 pub use write::{PAGE_HEADER_V1_MAX, page_header_v1_len};
 

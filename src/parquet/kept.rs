@@ -75,6 +75,16 @@ impl KeptChunk {
         Ok(len)
     }
 
+    /// `len` bytes from `offset`, where the chunk is in memory and has so many.
+    pub fn shared(&self, offset: u64, len: usize) -> Option<Bytes> {
+        let Kept::Memory(bytes) = &self.bytes else {
+            return None;
+        };
+        let start = usize::try_from(offset).ok()?;
+        let end = start.checked_add(len)?;
+        (end <= bytes.len()).then(|| bytes.slice(start..end))
+    }
+
     /// The same in the spill file, and its bytes there. `None`: it cannot be written there.
     pub fn spilled(&self, spill: &Arc<Spill>) -> Option<(KeptChunk, u64)> {
         let Kept::Memory(bytes) = &self.bytes else {

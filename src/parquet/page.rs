@@ -15,7 +15,7 @@ use std::borrow::Cow;
 
 use super::DecodeError;
 use super::bits::{bit_width, packed_len};
-use super::codec::decompress;
+use super::codec::{Scratch, decompress, decompress_front};
 use super::format::{Codec, Encoding, Page, PageHeader};
 use super::rle::{self, split_length_prefixed};
 
@@ -29,6 +29,8 @@ const WHAT: &str = "page";
 #[derive(Debug)]
 pub struct PageReader<'a> {
     rest: &'a [u8],
+    /// Bytes of the chunk.
+    len: usize,
     codec: Codec,
     /// Values of data pages that have not come yet.
     values_left: u64,
@@ -40,10 +42,16 @@ impl<'a> PageReader<'a> {
     pub fn new(chunk: &'a [u8], codec: Codec, num_values: u64) -> PageReader<'a> {
         PageReader {
             rest: chunk,
+            len: chunk.len(),
             codec,
             values_left: num_values,
             started: false,
         }
+    }
+
+    /// Where in the chunk the last page that was given ends, in bytes.
+    pub fn position(&self) -> u64 {
+        (self.len - self.rest.len()) as u64
     }
 
     /// The next dictionary or data page; `None` once all values have come. Pages of other types are passed over.
@@ -178,6 +186,34 @@ impl<'a> RawPage<'a> {
             return Err(DecodeError::corrupt(WHAT, reason));
         }
         Ok(Cow::Borrowed(self.body))
+    }
+
+    /// As [`RawPage::decompress`], in memory that is used again for each page.
+    pub fn decompress_with<'s>(
+        &self,
+        scratch: &'s mut Scratch,
+    ) -> Result<Cow<'s, [u8]>, DecodeError>
+    where
+        'a: 's,
+    {
+        if matches!(self.header.page, Page::DataV2 { .. }) || self.codec == Codec::Uncompressed {
+            return self.decompress();
+        }
+        let size = usize::try_from(self.header.uncompressed_size)
+            .map_err(|_| DecodeError::truncated(WHAT))?;
+        scratch
+            .decompress(self.codec, self.body, size)
+            .map(Cow::Borrowed)
+    }
+
+    /// The first `wanted` bytes of a dictionary page, decompressed, or more of it: fewer only where it has no more.
+    pub fn decompress_front(&self, wanted: usize) -> Result<Cow<'a, [u8]>, DecodeError> {
+        let size = usize::try_from(self.header.uncompressed_size)
+            .map_err(|_| DecodeError::truncated(WHAT))?;
+        if !self.is_dictionary() || self.codec == Codec::Uncompressed {
+            return self.decompress();
+        }
+        decompress_front(self.codec, self.body, size, wanted.min(size)).map(Cow::Owned)
     }
 
     /// The parts of a data page in `page`, which is the page decompressed. A column whose highest level is 0 has none

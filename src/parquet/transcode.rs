@@ -6,21 +6,27 @@
 //! emptied ones are dropped. Row positions carry across pages, since a row of version 1 pages may span them.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use super::DecodeError;
+use super::codec::Scratch;
 use super::convert::Conversion;
 use super::format::Codec;
+use super::integers::PageError;
 use super::keep::KeepRuns;
 use super::levels::Guide;
 use super::made::{MadeChunk, level_width};
 use super::page::{self, PageParts, PageReader, RawPage};
 use super::rle;
 use super::synth::Parent;
-use super::values::{self, filter_values};
+use super::values::filter_values;
 use crate::counters::Counters;
 use crate::rows::file_schema::Physical;
 
 const WHAT: &str = "column chunk";
+
+/// Memory taken for a chunk before any page has come, in bytes at most.
+const MAX_RESERVED: u64 = 64 << 20;
 
 /// A column chunk as it is stored.
 #[derive(Clone, Copy, Debug)]
@@ -30,12 +36,23 @@ pub struct StoredChunk<'a> {
     pub physical: Physical,
     pub max_def: u16,
     pub max_rep: u16,
+    /// Bytes it takes uncompressed, as its footer says.
+    pub uncompressed: u64,
     /// Entries, nulls and list placeholders counted.
     pub values: u64,
     /// Rows of the row group.
     pub rows: u64,
     /// Rows to leave out: ascending, each below `rows`.
     pub deleted: &'a [u32],
+}
+
+impl<'a> StoredChunk<'a> {
+    /// Some of its bytes.
+    pub fn range(self, range: Range<u64>) -> Result<&'a [u8], PageError> {
+        let at = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+        let bytes = self.bytes.get(at(range.start)..at(range.end));
+        bytes.ok_or_else(|| DecodeError::truncated(WHAT).into())
+    }
 }
 
 /// What a leaf is to become.
@@ -54,10 +71,16 @@ pub fn transcode(
     counters: &Counters,
 ) -> Result<MadeChunk, DecodeError> {
     let mut out = MadeChunk::default();
+    // About what it will take, so that it need not move as it grows. The footer may claim anything.
+    let size = chunk.uncompressed.min(MAX_RESERVED);
+    let _ = out
+        .bytes
+        .try_reserve(usize::try_from(size + size / 64).unwrap_or(0));
     let mut rows = RowCursor::new(chunk);
+    let mut scratch = Scratch::default();
     let mut pages = PageReader::new(chunk.bytes, chunk.codec, chunk.values);
     while let Some(page) = pages.next_page()? {
-        let body = page.decompress()?;
+        let body = page.decompress_with(&mut scratch)?;
         if page.is_dictionary() {
             let values = convert(wanted.conversion, &body)?;
             out.push_dictionary(page.num_values(), &values);
@@ -187,15 +210,16 @@ fn map_levels(
 }
 
 /// A page's levels, decoded as far as anybody needs them.
-struct Levels {
+pub struct Levels {
     /// `None` in a flat column.
     rep: Option<Vec<u16>>,
     /// `None` where every value is present.
-    def: Option<Vec<u16>>,
+    pub def: Option<Vec<u16>>,
 }
 
 impl Levels {
-    fn of(parts: &PageParts<'_>) -> Result<Levels, DecodeError> {
+    /// Those of a page.
+    pub fn of(parts: &PageParts<'_>) -> Result<Levels, DecodeError> {
         let decode = |levels: &page::Levels<'_>| {
             let mut out = Vec::new();
             levels.decode(&mut out)?;
@@ -217,8 +241,16 @@ impl Levels {
         Ok(Levels { rep, def })
     }
 
+    /// How many of the page's entries, of which there are `entries`, have a value.
+    pub fn present(&self, chunk: StoredChunk<'_>, entries: usize) -> usize {
+        let is_present = |level: &&u16| **level == chunk.max_def;
+        self.def
+            .as_ref()
+            .map_or(entries, |def| def.iter().filter(is_present).count())
+    }
+
     /// Which of the page's stored values (present entries only) are kept.
-    fn value_keep(&self, chunk: StoredChunk<'_>, entries: &KeepRuns) -> KeepRuns {
+    pub fn value_keep(&self, chunk: StoredChunk<'_>, entries: &KeepRuns) -> KeepRuns {
         let Some(def) = &self.def else {
             return entries.clone();
         };
@@ -296,17 +328,11 @@ impl<'a> RowCursor<'a> {
     fn advance_flat(&mut self, entries: usize) -> Result<KeepRuns, DecodeError> {
         let start = self.begun;
         self.begun += entries as u64;
-        let split = self
-            .deleted
-            .partition_point(|row| u64::from(*row) < self.begun);
-        let (here, rest) = self
-            .deleted
-            .split_at_checked(split)
-            .unwrap_or((self.deleted, &[]));
-        self.deleted = rest;
-        // Each is at least `start`, and less than `entries` past it.
-        let here = here.iter().map(|row| (u64::from(*row) - start) as usize);
-        Ok(KeepRuns::without(entries, here))
+        let keep = keep_of(self.deleted, start, entries as u64);
+        // Each of the deleted rows is `start` or later.
+        let here = keep.total() - keep.kept();
+        self.deleted = self.deleted.get(here..).unwrap_or_default();
+        Ok(keep)
     }
 
     fn finish(&self) -> Result<(), DecodeError> {
@@ -318,6 +344,19 @@ impl<'a> RowCursor<'a> {
     }
 }
 
+/// Which of `rows` rows from `first` on are kept; the deleted ones ascend, without repetition.
+pub fn keep_of(deleted: &[u32], first: u64, rows: u64) -> KeepRuns {
+    let from = deleted.partition_point(|row| u64::from(*row) < first);
+    let behind = deleted.get(from..).unwrap_or_default();
+    let len = behind.partition_point(|row| u64::from(*row) < first.saturating_add(rows));
+    let here = behind.iter().take(len);
+    // Each is less than `rows` past the first, and a page's rows fit in memory.
+    KeepRuns::without(
+        usize::try_from(rows).unwrap_or(usize::MAX),
+        here.map(|row| (u64::from(*row) - first) as usize),
+    )
+}
+
 /// Where a missing leaf's parents stand in a row group, by the levels of its guide's chunk.
 pub fn parents(
     chunk: StoredChunk<'_>,
@@ -326,7 +365,7 @@ pub fn parents(
 ) -> Result<Vec<Parent>, DecodeError> {
     let mut out = Vec::new();
     let mut rows = RowCursor::new(chunk);
-    each_data_page(chunk, counters, |_, parts, _| {
+    each_data_page(chunk, counters, |parts| {
         let levels = Levels::of(parts)?;
         let keep = rows.advance(parts.definition.count, levels.rep.as_deref())?;
         for (index, kept) in keep.iter().enumerate() {
@@ -352,58 +391,19 @@ pub fn parents(
     Ok(out)
 }
 
-/// The kept values of a flat column of 32-bit or 64-bit integers.
-pub fn integers(
-    chunk: StoredChunk<'_>,
-    counters: &Counters,
-) -> Result<Vec<Option<i64>>, DecodeError> {
-    let wide = chunk.physical == Physical::Int64;
-    let mut out = Vec::new();
-    let mut rows = RowCursor::new(chunk);
-    each_data_page(chunk, counters, |page, parts, dictionary| {
-        let levels = Levels::of(parts)?;
-        let keep = rows.advance(parts.definition.count, levels.rep.as_deref())?;
-        let value_keep = levels.value_keep(chunk, &keep);
-        let (encoding, values) = filter_values(
-            page.encoding(),
-            chunk.physical,
-            parts.values,
-            &value_keep,
-            Conversion::None,
-        )?;
-        let mut present_values =
-            values::integers(wide, encoding, &values, dictionary, value_keep.kept())?.into_iter();
-        for run in keep.runs() {
-            for index in run.clone() {
-                let present = levels
-                    .def
-                    .as_ref()
-                    .is_none_or(|def| def.get(index).copied() == Some(chunk.max_def));
-                out.push(if present { present_values.next() } else { None });
-            }
-        }
-        Ok(())
-    })?;
-    rows.finish()?;
-    Ok(out)
-}
-
-/// Gives each data page, split, with the dictionary's PLAIN values.
+/// Gives each data page, split.
 fn each_data_page(
     chunk: StoredChunk<'_>,
     counters: &Counters,
-    mut each: impl FnMut(&RawPage<'_>, &PageParts<'_>, &[u8]) -> Result<(), DecodeError>,
+    mut each: impl FnMut(&PageParts<'_>) -> Result<(), DecodeError>,
 ) -> Result<(), DecodeError> {
-    let mut dictionary = Vec::new();
+    let mut scratch = Scratch::default();
     let mut pages = PageReader::new(chunk.bytes, chunk.codec, chunk.values);
     while let Some(page) = pages.next_page()? {
-        let body = page.decompress()?;
-        if page.is_dictionary() {
-            dictionary = body.into_owned();
-        } else {
+        if !page.is_dictionary() {
             counters.pages_decoded.add(1);
-            let parts = page.split(&body, chunk.max_rep, chunk.max_def)?;
-            each(&page, &parts, &dictionary)?;
+            let body = page.decompress_with(&mut scratch)?;
+            each(&page.split(&body, chunk.max_rep, chunk.max_def)?)?;
         }
     }
     Ok(())

@@ -133,46 +133,68 @@ fn booleans(values: &[u8], keep: &KeepRuns, out: &mut Vec<u8>) -> Result<(), Dec
     Ok(())
 }
 
-/// Integers that [`filter_values`] gave, `count` of them, of 8 bytes (`wide`) or 4, through the dictionary where there
-/// is one.
+/// The `count` dictionary indices of a page.
+pub fn indexes(values: &[u8], count: usize) -> Result<Vec<u32>, DecodeError> {
+    let mut decoded = Vec::new();
+    if count > 0 {
+        let (width, indexes) = rle::split_index_width(values)?;
+        rle::decode(indexes, width, count, &mut decoded)?;
+    }
+    Ok(decoded)
+}
+
+/// All `count` integers of a page that holds no dictionary indices.
 pub fn integers(
-    wide: bool,
+    physical: Physical,
     encoding: Encoding,
     values: &[u8],
-    dictionary: &[u8],
     count: usize,
 ) -> Result<Vec<i64>, DecodeError> {
-    let plain = |bytes: &[u8]| -> Vec<i64> {
-        if wide {
-            let (values, _) = bytes.as_chunks::<8>();
-            values.iter().map(|v| i64::from_le_bytes(*v)).collect()
-        } else {
-            let (values, _) = bytes.as_chunks::<4>();
-            let value = |v: &[u8; 4]| i64::from(i32::from_le_bytes(*v));
-            values.iter().map(value).collect()
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    let width = fixed_width(physical).filter(|_| is_integer(physical));
+    let width = width.ok_or_else(|| unsupported(encoding, physical))?;
+    let mut out = match encoding {
+        Encoding::Plain => plain_integers(
+            physical,
+            values.get(..count.saturating_mul(width)).unwrap_or(values),
+        ),
+        Encoding::DeltaBinaryPacked => {
+            let (mut values, _) = delta::decode(values, count)?;
+            if physical == Physical::Int32 {
+                // The lower half is the value.
+                values.iter_mut().for_each(|v| *v = i64::from(*v as i32));
+            }
+            values
         }
-    };
-    let out = match encoding {
-        Encoding::RleDictionary if count > 0 => {
-            let dictionary = plain(dictionary);
-            let (width, indexes) = rle::split_index_width(values)?;
-            let mut decoded = Vec::new();
-            rle::decode(indexes, width, count, &mut decoded)?;
-            decoded
-                .iter()
-                .map(|index| {
-                    let value = usize::try_from(*index).ok().and_then(|i| dictionary.get(i));
-                    value.copied().ok_or_else(|| {
-                        DecodeError::corrupt(WHAT, "an index past the end of the dictionary")
-                    })
-                })
-                .collect::<Result<Vec<i64>, _>>()?
+        Encoding::ByteStreamSplit => {
+            let mut joined = Vec::new();
+            let all = KeepRuns::without(count, []);
+            plain::join_byte_streams(values, width, &all, &mut joined)?;
+            plain_integers(physical, &joined)
         }
-        _ => plain(values),
+        _ => return Err(unsupported(encoding, physical)),
     };
-    if out.len() == count {
-        Ok(out)
+    if out.len() < count {
+        return Err(DecodeError::corrupt(WHAT, "fewer than its page says"));
+    }
+    out.truncate(count);
+    Ok(out)
+}
+
+fn is_integer(physical: Physical) -> bool {
+    matches!(physical, Physical::Int32 | Physical::Int64)
+}
+
+/// Integers in PLAIN encoding.
+pub fn plain_integers(physical: Physical, values: &[u8]) -> Vec<i64> {
+    if physical == Physical::Int64 {
+        let (values, _) = values.as_chunks::<8>();
+        values.iter().map(|v| i64::from_le_bytes(*v)).collect()
     } else {
-        Err(DecodeError::corrupt(WHAT, "fewer than its page says"))
+        let (values, _) = values.as_chunks::<4>();
+        let value = |v: &[u8; 4]| i64::from(i32::from_le_bytes(*v));
+        values.iter().map(value).collect()
     }
 }

@@ -23,6 +23,7 @@ use crate::cache::{Cache, CacheKey};
 use crate::iceberg::metadata::{NAME_MAPPING_PROPERTY, TableMetadata};
 use crate::iceberg::types::{FieldId, NestedField, PrimitiveType, StructType, Type};
 use crate::iceberg::value::Value;
+use crate::parallel::in_parallel;
 use crate::scan::{DeleteFile, ScanFile};
 use crate::storage::{SourceFile, Storage};
 
@@ -32,7 +33,7 @@ use super::parquet_reader::ParquetReader;
 use super::position_deletes::{content_key, open_delete};
 use super::projection::{FieldSource, ProjectedField, ProjectionContext, project};
 
-use keys::{Cell, KeyColumn, KeySet};
+use keys::{Cell, KeyCollector, KeyColumn, KeySet};
 
 mod keys;
 
@@ -217,10 +218,10 @@ impl<'a> KeyMatch<'a> {
         fields: &[KeyField],
         deletes: &[&Arc<DeleteFile>],
     ) -> Result<Arc<KeySet>, RowsError> {
-        let [first, rest @ ..] = deletes else {
-            return Ok(Arc::new(KeySet::new(&[])));
+        let Some(first) = deletes.first() else {
+            return Ok(Arc::new(KeySet::union(&[])));
         };
-        if rest.is_empty() {
+        if deletes.len() == 1 {
             return self.keys_of(fields, first);
         }
         let source = open_delete(self.storage, first)?;
@@ -231,10 +232,8 @@ impl<'a> KeyMatch<'a> {
         );
         self.cache
             .get_or_make(content_key("equality-keys-merged", &source, &part), || {
-                let mut merged = self.keys_of(fields, first)?.as_ref().clone();
-                for delete in rest {
-                    merged.merge(self.keys_of(fields, delete)?.as_ref());
-                }
+                let sets = in_parallel(deletes, |delete| self.keys_of(fields, delete));
+                let merged = KeySet::union(&sets.into_iter().collect::<Result<Vec<_>, _>>()?);
                 let weight = merged.weight();
                 Ok((merged, weight))
             })
@@ -271,6 +270,10 @@ impl<'a> KeyMatch<'a> {
         };
         let mut deleted = RoaringTreemap::new();
         for SetMatch { keys, columns } in matches {
+            let bounds = word_bounds(reader, row_group, columns);
+            if bounds.is_some_and(|bounds| !keys.may_hold(bounds)) {
+                continue;
+            }
             let mut positions = Vec::new();
             for_each_batch(
                 reader,
@@ -289,6 +292,20 @@ impl<'a> KeyMatch<'a> {
                 .map_err(|_| RowsError::corrupt(path, "a row group has an impossible size"))?;
         }
         Ok(deleted)
+    }
+}
+
+/// The bounds of a row group's one key column, where it is of integers that are stored as they are compared, and holds no
+/// null.
+fn word_bounds(
+    reader: &ParquetReader,
+    row_group: usize,
+    columns: &[(KeySource, PrimitiveType)],
+) -> Option<(i64, i64)> {
+    use PrimitiveType as T;
+    match columns {
+        [(KeySource::Leaf(node), T::Int | T::Long | T::Date)] => reader.bounds(row_group, *node),
+        _ => None,
     }
 }
 
@@ -458,13 +475,13 @@ fn read_keys(reader: &ParquetReader, fields: &[KeyField], path: &str) -> Result<
         })
         .collect::<Result<Vec<_>, RowsError>>()?;
     let types: Vec<&PrimitiveType> = fields.iter().map(|field| &field.ty).collect();
-    let mut keys = KeySet::new(&types);
+    let mut keys = KeyCollector::new(&types);
     for (row_group, rows) in reader.row_groups()?.into_iter().enumerate() {
         for_each_batch(reader, row_group, rows, &columns, path, |_, batch, rows| {
             keys.insert(batch, rows)
         })?;
     }
-    Ok(keys)
+    Ok(keys.finish())
 }
 
 /// Reads the key columns of one row group, batch by batch: gives the first row's index in the row group, the columns,

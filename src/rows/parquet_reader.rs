@@ -13,6 +13,7 @@ use parquet::data_type::{ByteArray, DataType, FixedLenByteArray, Int96};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::serialized_reader::SerializedPageReader;
+use parquet::file::statistics::Statistics;
 
 use crate::storage::chunk_reader::SourceReader;
 use crate::storage::{SourceFile, StorageError};
@@ -78,6 +79,26 @@ impl ParquetReader {
             .iter()
             .map(|group| rows(group.num_rows()))
             .collect()
+    }
+
+    /// The least and greatest value, or what is below and above them, of a leaf column of signed integers in one row group;
+    /// `None` where the file does not say, or some row may be null.
+    pub fn bounds(&self, row_group: usize, node: NodeId) -> Option<(i64, i64)> {
+        let node = self.schema.get(node)?;
+        if matches!(node.annotation, Annotation::Integer { signed: false, .. }) {
+            return None;
+        }
+        let group = self.metadata.row_groups().get(row_group)?;
+        let statistics = group.columns().get(node.leaf?.column)?.statistics()?;
+        let no_nulls = node.max_def == 0 || statistics.null_count_opt() == Some(0);
+        if !no_nulls || statistics.is_min_max_deprecated() {
+            return None;
+        }
+        match statistics {
+            Statistics::Int32(of) => Some(((*of.min_opt()?).into(), (*of.max_opt()?).into())),
+            Statistics::Int64(of) => Some((*of.min_opt()?, *of.max_opt()?)),
+            _ => None,
+        }
     }
 
     /// A leaf column of one row group.

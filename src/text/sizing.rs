@@ -125,16 +125,36 @@ impl SizingTask {
     }
 
     fn render(&self, strip: usize) {
+        // The strips behind one that is never known would wait for it for ever.
+        let unless_rendered = EndOnDrop(Some(&self.sizing));
         if self.sizing.stops() {
-            return self.sizing.end(Err(TextError::GivenUp));
+            return;
         }
         if let Err(error) = self.file.render_strip(strip) {
             return self.sizing.end(Err(error));
         }
+        unless_rendered.defuse();
         if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.file.count_sized();
             let total = self.file.index().total();
             self.sizing.end(total.ok_or(TextError::GivenUp));
+        }
+    }
+}
+
+/// Ends a sizing when it is dropped, by a panic too, unless it has been told not to.
+struct EndOnDrop<'a>(Option<&'a Sizing>);
+
+impl EndOnDrop<'_> {
+    fn defuse(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        if let Some(sizing) = self.0 {
+            sizing.end(Err(TextError::GivenUp));
         }
     }
 }
@@ -175,6 +195,20 @@ mod tests {
         sizing.give_up();
         sizing.give_up();
         assert!(!sizing.join() && sizing.stops());
+    }
+
+    #[test]
+    fn a_sizing_ends_when_its_work_panics() {
+        let sizing = Sizing::default();
+        let work = std::panic::AssertUnwindSafe(|| {
+            let _ending = EndOnDrop(Some(&sizing));
+            std::panic::resume_unwind(Box::new(()));
+        });
+        assert!(std::panic::catch_unwind(work).is_err());
+        assert!(matches!(sizing.wait(), Err(TextError::GivenUp)));
+        let other = Sizing::default();
+        EndOnDrop(Some(&other)).defuse();
+        assert!(!other.stops());
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::catalog::{Catalog, TablePointer};
 use crate::counters::Counters;
 use crate::iceberg::metadata::{Snapshot, TableMetadata};
 use crate::iceberg::schema::SchemaId;
+use crate::parallel::Ahead;
 use crate::parquet::{ParquetError, View};
 use crate::scan::{self, Plan};
 use crate::storage::{self, Address, Storage, StorageOptions};
@@ -63,6 +64,7 @@ pub(super) struct Source {
     pub(super) counters: Arc<Counters>,
     pub(super) options: TreeOptions,
     pub(super) text: Arc<Engine>,
+    pub(super) ahead: Arc<Ahead>,
 }
 
 /// A metadata file's JSON, decompressed where it is gzip, whatever its name says.

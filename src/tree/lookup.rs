@@ -31,6 +31,9 @@ impl Tree {
     }
 
     fn find_in_namespace(&self, namespace: &Arc<[String]>, name: &str) -> Result<Option<Node>> {
+        if let Some(ident) = self.still_there(namespace, name)? {
+            return Ok(Some(Node::Table(ident, TableNode::Root)));
+        }
         let (listing, _) = self.kept_listing(namespace)?;
         if let Some(name) = find_name(name, &listing.tables)? {
             let ident = TableIdent {
@@ -41,6 +44,26 @@ impl Tree {
         }
         let below = find_name(name, &listing.namespaces)?;
         Ok(below.map(|name| Node::Namespace(namespace.iter().cloned().chain([name]).collect())))
+    }
+
+    /// A table that an old listing names, where the table itself says that it is still there: to list a large namespace
+    /// anew may be a hundred questions to a catalog, and to look at one table is one.
+    fn still_there(
+        &self,
+        namespace: &Arc<[String]>,
+        name: &str,
+    ) -> Result<Option<Arc<TableIdent>>> {
+        let Some(listing) = self.old_listing(namespace) else {
+            return Ok(None);
+        };
+        let Some(name) = find_name(name, &listing.tables)? else {
+            return Ok(None);
+        };
+        let ident = Arc::new(TableIdent {
+            namespace: namespace.to_vec(),
+            name,
+        });
+        Ok(self.kept(&ident).is_ok().then_some(ident))
     }
 
     fn find_in_table(

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use crate::parquet::ParquetFile;
 use crate::text::{Cursor, Sizing, SpilledText, TextFile};
 
+use super::ahead::Streams;
 use super::faults::{ErrorKind, TreeError};
 use super::load;
 use super::node::{DaemonNode, Incarnation, Node, TableNode, ViewNode};
@@ -37,6 +38,7 @@ enum Content {
     /// Made as it is read.
     Parquet {
         file: Arc<ParquetFile>,
+        streams: Streams,
         /// Keeps the view, so that files of it that are opened later share what it has read.
         _view: Arc<ViewDirectory>,
         table: Arc<Table>,
@@ -146,6 +148,29 @@ impl Tree {
         self.noted(|| self.path(&file.node), file.read(offset, buffer))
     }
 
+    /// `len` bytes from an open file at `offset`, where they lie in memory as they are; else they have to be
+    /// [read](Tree::read).
+    pub fn read_shared(&self, file: &OpenFile, offset: u64, len: usize) -> Result<Option<Bytes>> {
+        let Content::Parquet {
+            file: parquet,
+            streams,
+            table,
+            incarnation,
+            ..
+        } = &file.content
+        else {
+            return Ok(None);
+        };
+        let shared = || {
+            still(table, *incarnation)?;
+            let there = parquet.len().saturating_sub(offset).min(length(len));
+            streams.note(parquet, offset, there, &self.source.ahead);
+            let shared = parquet.read_shared(offset, len);
+            shared.map_err(|e| load::parquet_error(&e))
+        };
+        self.noted(|| self.path(&file.node), shared())
+    }
+
     /// What a read has to wait for: the sizing of a text, where the offset lies far behind what is known of it. The
     /// caller is one of those who wait for it.
     pub fn awaited(&self, file: &OpenFile, offset: u64) -> Option<Arc<Sizing>> {
@@ -198,6 +223,7 @@ impl Tree {
                 }
                 Content::Parquet {
                     file,
+                    streams: Streams::default(),
                     _view: view,
                     table: self.table(ident),
                     incarnation: id.incarnation,

@@ -9,9 +9,11 @@ use serde_json::json;
 use crate::cache::CacheKey;
 use crate::iceberg::metadata::{Snapshot, SnapshotManifests};
 use crate::iceberg::types::Type;
+use crate::parallel::Ahead;
 use crate::parquet::{ParquetFile, View, ViewColumns};
 use crate::scan::{Plan, ScanFile};
 
+use super::ahead::Walk;
 use super::faults::{ErrorKind, Faults, TreeError};
 use super::load::{self, Lineage, Source};
 use super::node::ViewId;
@@ -48,6 +50,8 @@ pub(super) struct ViewDirectory {
     /// Of the whole view as one file, in bytes, once known.
     whole_len: OnceLock<u64>,
     pub(super) texts: Texts,
+    /// Who goes through its parts.
+    walk: Walk,
     /// Milliseconds since 1970.
     pub(super) modified_ms: i64,
 }
@@ -124,6 +128,7 @@ impl ViewDirectory {
             number: NEXT_VIEW.fetch_add(1, Ordering::Relaxed),
             whole_len: OnceLock::new(),
             texts: Texts::new(Arc::clone(&source.text)),
+            walk: Walk::default(),
         })
     }
 
@@ -157,12 +162,31 @@ impl ViewDirectory {
         }
     }
 
-    /// The size of one data file's virtual file, in bytes.
-    pub(super) fn part_len(&self, name: &str) -> Result<u64, TreeError> {
-        let parts = self.parts()?;
-        let len = parts
-            .find(name)
-            .and_then(|index| parts.lens.get(index)?.get());
+    /// The size of one data file's virtual file, in bytes. Where files are asked for in their order, the sizes of the
+    /// next ones are found ahead.
+    pub(super) fn part_len(
+        view: &Arc<ViewDirectory>,
+        name: &str,
+        ahead: &Ahead,
+    ) -> Result<u64, TreeError> {
+        let parts = view.parts()?;
+        let place = parts.find(name).ok_or_else(TreeError::not_found)?;
+        for batch in view.walk.note(place, ahead) {
+            let (view, parts) = (Arc::clone(view), Arc::clone(&parts));
+            ahead.run(move || {
+                for place in batch {
+                    // Whoever asks for it meets the error again.
+                    let name = parts.name(place);
+                    let _ = name.map(|name| view.known_part_len(&parts, name));
+                }
+            });
+        }
+        view.known_part_len(&parts, name)
+    }
+
+    fn known_part_len(&self, parts: &Parts, name: &str) -> Result<u64, TreeError> {
+        let place = parts.find(name);
+        let len = place.and_then(|place| parts.lens.get(place)?.get());
         len.map_or_else(|| Ok(self.part(name)?.len()), |len| Ok(*len))
     }
 

@@ -178,6 +178,35 @@ impl Opened {
         }
     }
 
+    /// `len` bytes from an offset on, opened once and read piece by piece, as a program reads from a mount.
+    pub fn read_in_pieces(
+        &self,
+        path: &str,
+        offset: u64,
+        len: usize,
+        piece: usize,
+    ) -> Result<Vec<u8>, i32> {
+        let Opened::Tree { tree, .. } = self else {
+            return Err(NOT_MOUNTED);
+        };
+        let file = tree.open(&resolve(tree, path)?).map_err(|e| errno(&e))?;
+        let mut all = Vec::new();
+        while all.len() < len {
+            let (at, wanted) = (offset + all.len() as u64, piece.min(len - all.len()));
+            if let Some(bytes) = tree.read_shared(&file, at, wanted).map_err(|e| errno(&e))? {
+                all.extend_from_slice(&bytes);
+                continue;
+            }
+            let mut bytes = vec![0; wanted];
+            let read = tree.read(&file, at, &mut bytes).map_err(|e| errno(&e))?;
+            all.extend(bytes.drain(..read));
+            if read < wanted {
+                break;
+            }
+        }
+        Ok(all)
+    }
+
     /// Bytes from an offset on; fewer only at the file's end.
     pub fn read_range(&self, path: &str, offset: u64, len: usize) -> Result<Vec<u8>, i32> {
         let mut bytes = vec![0; len];

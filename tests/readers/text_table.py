@@ -8,6 +8,7 @@ import datetime
 import decimal
 import json
 import pathlib
+import shutil
 import sys
 
 import pyarrow as pa
@@ -50,8 +51,7 @@ def field(value):
 
 
 def csv(rows):
-    lines = [",".join(SCHEMA.names), *(",".join(field(v) for v in row.values()) for row in rows)]
-    return "".join(line + "\n" for line in lines)
+    return "".join(",".join(field(v) for v in row.values()) + "\n" for row in rows)
 
 
 def json_lines(rows):
@@ -62,6 +62,11 @@ def json_lines(rows):
     return "".join(text + "\n" for text in texts)
 
 
+def parts(start, end):
+    """Ranges that are made at once, so that six million rows fit in memory."""
+    return [(at, min(at + 50_000, end)) for at in range(start, end, 50_000)]
+
+
 def main(warehouse, reference, count):
     warehouse, reference = pathlib.Path(warehouse), pathlib.Path(reference)
     for directory in (warehouse, reference):
@@ -70,13 +75,20 @@ def main(warehouse, reference, count):
     catalog.create_namespace("db")
     # Small tables have every kind of name.
     names = PLAIN if count > 1000 else NAMES
-    rows = [row(i, names) for i in range(count + 10)]
     table = catalog.create_table("db.t", SCHEMA)
-    for part in (rows[:count], rows[count:]):
-        table.append(pa.Table.from_pylist(part, SCHEMA))
-    (reference / "first.csv").write_text(csv(rows[:count]))
-    (reference / "t.csv").write_text(csv(rows))
-    (reference / "t.jsonl").write_text(json_lines(rows))
+    with open(reference / "t.csv", "w") as whole, open(reference / "t.jsonl", "w") as lines:
+        whole.write(",".join(SCHEMA.names) + "\n")
+        for snapshot in ((0, count), (count, count + 10)):
+            columns = []
+            for part in parts(*snapshot):
+                rows = [row(i, names) for i in range(*part)]
+                whole.write(csv(rows))
+                lines.write(json_lines(rows))
+                columns.append(pa.Table.from_pylist(rows, SCHEMA))
+            table.append(pa.concat_tables(columns))
+            if snapshot[0] == 0:
+                whole.flush()
+                shutil.copy(reference / "t.csv", reference / "first.csv")
 
 
 main(sys.argv[1], sys.argv[2], int(sys.argv[3]))

@@ -63,4 +63,34 @@ def duckdb(path):
     return duckdb.sql(f"{question} from read_csv('{path}', allow_quoted_nulls = false, strict_mode = true)").fetchall()
 
 
+def pandas_json(path):
+    import pandas
+
+    # Decimals as they stand, which are strings.
+    frame = pandas.read_json(path, lines=True, dtype=False)
+    return frame.to_csv()[-200:], len(frame), int(frame["id"].sum()), frame["name"].isna().sum()
+
+
+def polars_json(path):
+    import polars
+
+    frame = polars.read_ndjson(path, infer_schema_length=None)
+    return frame.null_count().row(0), frame.hash_rows().sum(), frame.height, frame.schema
+
+
+def polars_scan_json(path):
+    import polars
+
+    frame = polars.scan_ndjson(path, infer_schema_length=None)
+    return frame.select(polars.len(), polars.col("id").sum(), polars.col("half").sum()).collect().row(0)
+
+
+def duckdb_json(path):
+    import duckdb
+
+    question = """select count(*), sum(id), sum(half), count(name), count(*) filter (where name = ''), min("at"), max("at"),
+        sum(amount::decimal(12, 2)) from read_json"""
+    return duckdb.sql(f"{question}('{path}', format = 'newline_delimited')").fetchall()
+
+
 print(globals()[sys.argv[1]](sys.argv[2]))

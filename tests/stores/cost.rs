@@ -1,7 +1,12 @@
 //! Requests and bytes, exactly.
 
 use std::ops::Range;
+use std::sync::Arc;
 
+use bergfs::cache::Cache;
+use bergfs::catalog::directory::StoreDirectoryCatalog;
+use bergfs::counters::Counters;
+use bergfs::storage::StorageOptions;
 use bytes::Bytes;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use serde_json::json;
@@ -36,6 +41,22 @@ fn footer(opened: &Opened) -> ParquetMetaData {
 fn chunk(footer: &ParquetMetaData, group: usize, column: usize) -> Range<u64> {
     let (start, len) = footer.row_group(group).column(column).byte_range();
     start..start + len
+}
+
+/// The first and the last byte of a file that were asked for.
+fn bounds(asked: &[Asked]) -> (u64, u64) {
+    let ranges = asked.iter().map(|asked| {
+        let range = asked.range.as_deref().unwrap();
+        let (first, last) = range
+            .strip_prefix("bytes=")
+            .unwrap()
+            .split_once('-')
+            .unwrap();
+        (first.parse().unwrap(), last.parse().unwrap())
+    });
+    ranges.fold((u64::MAX, 0), |(low, high), (first, last): (u64, u64)| {
+        (low.min(first), high.max(last))
+    })
 }
 
 #[test]
@@ -117,6 +138,9 @@ fn a_column_of_a_row_group_costs_its_chunk_and_nothing_the_second_time() {
         assert!(bytes <= len + 2 * BLOCK, "{bytes} for {len}");
         let asked = shelf.server.asked();
         assert!(asked.len() <= 3, "{asked:#?}");
+        // Reading ahead stops where the chunk does.
+        let (first, last) = bounds(&asked);
+        assert!(last - first < len + 2 * BLOCK, "{asked:#?}");
         opened.read_range(WHOLE, range.start, len as usize).unwrap();
         assert_eq!(shelf.server.asked(), []);
     }
@@ -132,6 +156,50 @@ fn a_large_range_is_asked_for_at_once() {
     let len = (range.end - range.start) as usize;
     opened.read_range(WHOLE, range.start, len).unwrap();
     assert_eq!(shelf.server.asked().len(), 1);
+}
+
+#[test]
+fn readers_of_one_range_wait_for_one_request() {
+    let shelf = Shelf::new();
+    shelf.put(&wide(), "t");
+    let opened = shelf.open("s3://b/t");
+    let range = chunk(&footer(&opened), 1, 1);
+    shelf.server.asked();
+    let len = (range.end - range.start) as usize;
+    std::thread::scope(|scope| {
+        let read = || opened.read_range(WHOLE, range.start, len).unwrap();
+        let readers: Vec<_> = (0..8).map(|_| scope.spawn(read)).collect();
+        for reader in readers {
+            assert_eq!(reader.join().unwrap().len(), len);
+        }
+    });
+    assert_eq!(shelf.server.asked().len(), 1);
+}
+
+#[test]
+fn a_cache_too_small_for_a_block_serves_all_the_same() {
+    let shelf = Shelf::new();
+    let place = shelf.put(&wide(), "t");
+    let counters = Arc::new(Counters::default());
+    let cache = Arc::new(Cache::new(1000, Arc::clone(&counters)));
+    let storage = StorageOptions::new(Arc::clone(&counters)).with_cache(&cache);
+    let opened = shelf.open_with("s3://b/t", storage, cache, counters, |options, url, all| {
+        let catalog = StoreDirectoryCatalog::open(url, options, all);
+        Ok(Box::new(catalog.unwrap()))
+    });
+    let expected = Opened::tree(&place).read(WHOLE).unwrap();
+    assert!(opened.read(WHOLE).unwrap() == expected);
+}
+
+#[test]
+fn google_is_asked_with_a_token() {
+    let shelf = Shelf::new();
+    shelf.put(&wide(), "t");
+    shelf.server.let_in("key");
+    let opened = shelf.open("gs://b/t");
+    let place = shelf.directory.path().join("b/t");
+    let expected = Opened::tree(&place).read(WHOLE).unwrap();
+    assert!(opened.read(WHOLE).unwrap() == expected);
 }
 
 #[test]

@@ -68,6 +68,19 @@ fn a_store_that_is_down_is_an_error_after_its_time_and_none_once_it_is_back() {
 }
 
 #[test]
+fn a_store_that_says_nothing_is_an_error_after_its_time() {
+    let mut shelf = Shelf::new();
+    shelf.put(&wide(), "t");
+    shelf.timeout = SHORT_TIMEOUT;
+    let opened = shelf.open("s3://b/t");
+    opened.size(WHOLE).unwrap();
+    shelf.server.fail(&[Fault::Silence]);
+    assert_eq!(opened.read_range(WHOLE, 4, 1000), Err(EIO));
+    shelf.server.fail(&[]);
+    opened.read_range(WHOLE, 4, 1000).unwrap();
+}
+
+#[test]
 fn a_mount_of_a_store_that_is_down_is_refused() {
     let mut shelf = Shelf::new();
     shelf.timeout = SHORT_TIMEOUT;

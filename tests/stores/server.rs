@@ -22,6 +22,8 @@ pub enum Fault {
     Truncated,
     /// The answer promises and gives one byte less than the range.
     Short,
+    /// There is no answer, and the connection stays open.
+    Silence,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -163,6 +165,11 @@ fn serve(stream: TcpStream, root: &std::path::Path, shared: &Shared) {
         };
         let answer = match fault {
             Some(Fault::Reset) => return,
+            Some(Fault::Silence) => {
+                // Until the other side gives up.
+                let _ = reader.read_to_end(&mut Vec::new());
+                return;
+            }
             Some(Fault::Status(status)) => Answer::error(status, "SlowDown"),
             _ => answer,
         };

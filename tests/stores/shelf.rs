@@ -63,6 +63,8 @@ impl Shelf {
             ("s3.region", "us-east-1".to_owned()),
             ("s3.access-key-id", "key".to_owned()),
             ("s3.secret-access-key", "secret".to_owned()),
+            ("gcs.service.host", self.server.url()),
+            ("gcs.oauth2.token", "Credential=key/".to_owned()),
             ("store.timeout-ms", self.timeout.to_owned()),
         ];
         Properties(pairs.map(|(name, value)| (name.to_owned(), value)).into())

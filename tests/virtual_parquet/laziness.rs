@@ -52,6 +52,56 @@ fn reading_one_column_transcodes_its_chunks_and_no_other() {
     }
 }
 
+#[test]
+fn a_file_that_is_read_from_end_to_end_has_each_chunk_made_once() {
+    let (t, _) = lazy().build();
+    let bytes = Opened::tree(&t.root()).read(WHOLE).unwrap();
+    let at_once = Opened::tree(&t.root());
+    at_once.read(WHOLE).unwrap();
+    for piece in [100, 4096] {
+        let opened = Opened::tree(&t.root());
+        let read = opened.read_in_pieces(WHOLE, 0, bytes.len(), piece);
+        assert!(read.unwrap() == bytes);
+        let made = |opened: &Opened| opened.stats()["chunks_transcoded"];
+        assert_eq!(made(&opened), made(&at_once));
+    }
+}
+
+#[test]
+fn nothing_is_made_ahead_of_a_reader_of_two_columns() {
+    let (t, _) = lazy().build();
+    let bytes = Opened::tree(&t.root()).read(WHOLE).unwrap();
+    let footer = ParquetMetaDataReader::new()
+        .parse_and_finish(&Bytes::from(bytes.clone()))
+        .unwrap();
+    let opened = Opened::tree(&t.root());
+    for group in footer.row_groups() {
+        let (start, _) = group.column(6).byte_range();
+        let (second, len) = group.column(7).byte_range();
+        let len = (second + len - start) as usize;
+        opened.read_in_pieces(WHOLE, start, len, 50).unwrap();
+    }
+    assert_eq!(opened.stats()["chunks_transcoded"], 6);
+}
+
+#[test]
+fn bytes_that_are_shared_and_bytes_that_are_copied_are_counted_once() {
+    let (t, _) = lazy().build();
+    let opened = Opened::tree(&t.root());
+    let len = opened.size(WHOLE).unwrap() as usize;
+    for piece in [64, 1 << 20] {
+        let before = opened.stats();
+        opened.read_in_pieces(WHOLE, 0, len, piece).unwrap();
+        let after = opened.stats();
+        let served = after["slot_bytes_served"] - before["slot_bytes_served"];
+        let padding = after["padding_bytes_served"] - before["padding_bytes_served"];
+        assert!(
+            padding < served && served < len as u64,
+            "{padding} of {served}"
+        );
+    }
+}
+
 /// Columns of `FLAT` that are transcoded in any case: fixed-length bytes in BYTE_STREAM_SPLIT or DELTA_BYTE_ARRAY, which
 /// some readers lack.
 const RARELY_READ: u64 = 4;

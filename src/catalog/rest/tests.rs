@@ -16,6 +16,7 @@ use server::{Asked, Said, Server, ok, refused, said};
 
 mod access;
 mod asking;
+mod looking;
 mod outage;
 mod server;
 

@@ -16,7 +16,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Config, Error};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::{Database, MAX_ROWS, QueryError, bounded};
+use super::{Column, Database, MAX_ROWS, QueryError};
 use crate::catalog::CatalogError;
 use crate::storage::web;
 
@@ -129,14 +129,12 @@ impl Postgres {
                 return Err(Failure::Late);
             }
         };
-        let mut column = Vec::with_capacity(rows.len());
+        let mut column = Column::default();
         for row in rows {
             let value: Option<&str> = row.try_get(0).map_err(Failure::of)?;
-            // The last of as many as were asked for: there may be more.
-            bounded(column.len() + 1, value, &self.name).map_err(Failure::Known)?;
-            column.push(value.map(str::to_owned));
+            column.push(value, &self.name).map_err(Failure::Known)?;
         }
-        Ok(column)
+        Ok(column.values)
     }
 
     fn error(&self, failure: Failure) -> QueryError {

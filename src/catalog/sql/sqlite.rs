@@ -11,9 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode, OpenFlags, types::ValueRef};
 
-use super::{Database, QueryError, bounded};
+use super::{Column, Database, MAX_VALUE, QueryError};
 use crate::catalog::CatalogError;
 
 /// How long a writer that commits is waited for.
@@ -21,6 +22,9 @@ const BUSY: Duration = Duration::from_secs(5);
 
 /// How long one statement may take.
 const STATEMENT: Duration = Duration::from_secs(10);
+
+/// Bytes of a row, and of a statement.
+const LONGEST_ROW: usize = 16 * MAX_VALUE;
 
 /// A database file.
 #[derive(Debug)]
@@ -57,6 +61,11 @@ impl Sqlite {
         let connection =
             Connection::open_with_flags(uri(&self.path, immutable), flags).map_err(failed)?;
         connection.busy_timeout(BUSY).map_err(failed)?;
+        // What is longer is not even read.
+        let longest = i32::try_from(LONGEST_ROW).unwrap_or(i32::MAX);
+        connection
+            .set_limit(Limit::SQLITE_LIMIT_LENGTH, longest)
+            .map_err(failed)?;
         connection
             .execute_batch("PRAGMA trusted_schema = OFF; PRAGMA query_only = ON")
             .map_err(failed)?;
@@ -87,7 +96,7 @@ impl Sqlite {
         let mut rows = statement
             .query(rusqlite::params_from_iter(parameters))
             .map_err(failed)?;
-        let mut column = Vec::new();
+        let mut column = Column::default();
         while let Some(row) = rows.next().map_err(failed)? {
             let value = match row.get_ref(0).map_err(failed)? {
                 ValueRef::Null => None,
@@ -97,10 +106,9 @@ impl Sqlite {
                 ),
                 _ => return Err(self.answer("a name that is no text".to_owned())),
             };
-            bounded(column.len(), value, &self.name)?;
-            column.push(value.map(str::to_owned));
+            column.push(value, &self.name)?;
         }
-        Ok(column)
+        Ok(column.values)
     }
 
     fn answer(&self, reason: String) -> QueryError {

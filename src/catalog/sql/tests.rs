@@ -190,6 +190,8 @@ fn of_several_catalogs_in_a_database_one_must_be_chosen() {
     let prod = setting.open(&[("catalog-name", "prod")]).unwrap();
     assert_eq!(listing(&prod, &[]).0, levels(&["ns"]));
     assert_eq!(pointer(&dev, &["ns"], "t"), None);
+    let error = setting.open(&[("catalog-name", "typo")]).unwrap_err();
+    assert!(error.to_string().contains("no catalog \"typo\""), "{error}");
 }
 
 #[test]
@@ -261,6 +263,9 @@ fn values_that_are_no_text_or_too_long_are_refused() {
     setting.run("UPDATE iceberg_tables SET metadata_location = printf('%.*c', 100000, 'x')");
     let error = catalog.table(&ident).unwrap_err().to_string();
     assert!(error.contains("more than 16384 bytes"), "{error}");
+    setting.run("UPDATE iceberg_tables SET metadata_location = zeroblob(10000000)");
+    let error = catalog.table(&ident).unwrap_err().to_string();
+    assert!(error.contains("too big"), "{error}");
     setting.run("UPDATE iceberg_tables SET metadata_location = 'relative/1.metadata.json'");
     let error = catalog.table(&ident).unwrap_err().to_string();
     assert!(

@@ -1,7 +1,7 @@
 //! Table metadata from JSON, compressed or not, with the fallbacks of v1 resolved (spec, Appendix C and E).
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::sync::Arc;
 
@@ -17,6 +17,7 @@ use crate::iceberg::json::{Object, mismatch, required};
 use crate::iceberg::manifest::SequenceNumber;
 use crate::iceberg::partition::{PartitionSpec, SpecId};
 use crate::iceberg::schema::{Schema, SchemaId};
+use crate::iceberg::types::FieldId;
 
 /// The newest version that is adopted; later ones may change what is read here.
 const NEWEST_FORMAT_VERSION: i64 = 3;
@@ -73,6 +74,7 @@ impl TableMetadata {
             current_schema_id,
             partition_specs,
             default_spec_id,
+            sort_columns: sort_columns(json),
             properties: string_map(object, "properties")?,
             current_snapshot_id,
             snapshots: snapshots(object)?,
@@ -83,6 +85,19 @@ impl TableMetadata {
                 .is_some_and(|keys| !keys.is_empty()),
         })
     }
+}
+
+/// Nothing depends on sort orders, so one that makes no sense names no columns.
+fn sort_columns(metadata: &Json) -> BTreeSet<FieldId> {
+    let list = |json: &Json, name: &str| json.get(name).and_then(Json::as_array).cloned();
+    let orders = list(metadata, "sort-orders").unwrap_or_default();
+    let fields = orders.iter().filter_map(|order| list(order, "fields"));
+    fields
+        .flatten()
+        .filter_map(|field| field.get("source-id")?.as_i64())
+        .filter_map(|id| i32::try_from(id).ok())
+        .map(FieldId)
+        .collect()
 }
 
 fn inflate(bytes: &[u8]) -> Result<Cow<'_, [u8]>, FormatError> {

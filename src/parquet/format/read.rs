@@ -572,7 +572,7 @@ fn column_metadata(
             7 => total_compressed_size = Some(reader.i64(field)?),
             9 => data_page_offset = Some(reader.i64(field)?),
             11 => dictionary_page_offset = Some(reader.i64(field)?),
-            12 => statistics = Some(chunk_statistics(reader, field)?),
+            12 => statistics = Some(self::statistics(reader, field)?),
             13 => encoding_stats = reader.list(field, page_encoding_stats)?,
             14 => bloom_filter_offset = Some(reader.i64(field)?),
             15 => bloom_filter_length = Some(reader.i32(field)?),
@@ -632,7 +632,7 @@ fn check_path(reader: &mut Reader<'_>, field: Field, path: &[&str]) -> Result<()
     }
 }
 
-fn chunk_statistics(reader: &mut Reader<'_>, field: Field) -> Result<Statistics, DecodeError> {
+pub(super) fn statistics(reader: &mut Reader<'_>, field: Field) -> Result<Statistics, DecodeError> {
     let mut statistics = Statistics::default();
     reader.structure(field, |reader, field| {
         match field.id {

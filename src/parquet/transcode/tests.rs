@@ -32,6 +32,7 @@ fn rule_46_bit_packed_levels_become_runs() {
             physical: Physical::Int32,
             max_def: 1,
             max_rep: 0,
+            uncompressed: 0,
             values: 5,
             rows: 5,
             deleted,

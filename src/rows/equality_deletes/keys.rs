@@ -7,6 +7,7 @@
 
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
 
 use parquet::data_type::ByteArray;
 
@@ -245,21 +246,22 @@ fn times(
 #[derive(Clone, Debug)]
 pub enum KeySet {
     /// Keys of one column whose values are words, the common case.
-    Words {
-        words: HashSet<i64, FastHash>,
-        null: bool,
-        min: i64,
-        max: i64,
-    },
+    Words { words: Words, null: bool },
     /// All other keys, packed.
     Packed(HashSet<Box<[u8]>, FastHash>),
 }
 
 type FastHash = BuildHasherDefault<KeyHasher>;
 
-impl KeySet {
-    /// An empty set of keys of these columns.
-    pub fn new(columns: &[&PrimitiveType]) -> KeySet {
+/// Collects keys, in any order and number of times, for a [`KeySet`].
+pub enum KeyCollector {
+    Words { words: Vec<i64>, null: bool },
+    Packed(HashSet<Box<[u8]>, FastHash>),
+}
+
+impl KeyCollector {
+    /// No keys yet, of these columns.
+    pub fn new(columns: &[&PrimitiveType]) -> KeyCollector {
         use PrimitiveType as T;
         let word = |ty: &PrimitiveType| {
             !matches!(
@@ -268,35 +270,24 @@ impl KeySet {
             )
         };
         match columns {
-            [only] if word(only) => KeySet::Words {
-                words: HashSet::default(),
+            [only] if word(only) => KeyCollector::Words {
+                words: Vec::new(),
                 null: false,
-                min: i64::MAX,
-                max: i64::MIN,
             },
-            _ => KeySet::Packed(HashSet::default()),
+            _ => KeyCollector::Packed(HashSet::default()),
         }
     }
 
     /// Adds the keys of `rows` rows.
     pub fn insert(&mut self, columns: &[KeyColumn], rows: usize) {
         match self {
-            KeySet::Words {
-                words,
-                null,
-                min,
-                max,
-            } => {
+            KeyCollector::Words { words, null } => {
                 for_each_word(columns, rows, |_, word| match word {
-                    Some(word) => {
-                        words.insert(word);
-                        *min = word.min(*min);
-                        *max = word.max(*max);
-                    }
+                    Some(word) => words.push(word),
                     None => *null = true,
                 });
             }
-            KeySet::Packed(keys) => for_each_packed(columns, rows, |_, key| {
+            KeyCollector::Packed(keys) => for_each_packed(columns, rows, |_, key| {
                 if !keys.contains(key) {
                     keys.insert(key.into());
                 }
@@ -304,20 +295,24 @@ impl KeySet {
         }
     }
 
+    /// The set.
+    pub fn finish(self) -> KeySet {
+        match self {
+            KeyCollector::Words { words, null } => KeySet::Words {
+                words: Words::new(words),
+                null,
+            },
+            KeyCollector::Packed(keys) => KeySet::Packed(keys),
+        }
+    }
+}
+
+impl KeySet {
     /// Calls `found` with each of `rows` rows whose key is in the set, in order.
     pub fn find(&self, columns: &[KeyColumn], rows: usize, mut found: impl FnMut(usize)) {
         match self {
-            KeySet::Words {
-                words,
-                null,
-                min,
-                max,
-            } => for_each_word(columns, rows, |row, word| {
-                let is_deleted = match word {
-                    Some(word) => (*min..=*max).contains(&word) && words.contains(&word),
-                    None => *null,
-                };
-                if is_deleted {
+            KeySet::Words { words, null } => for_each_word(columns, rows, |row, word| {
+                if word.map_or(*null, |word| words.contains(word)) {
                     found(row);
                 }
             }),
@@ -329,44 +324,175 @@ impl KeySet {
         }
     }
 
-    /// Adds the keys of another set of the same columns.
-    pub fn merge(&mut self, other: &KeySet) {
-        match (self, other) {
-            (
-                KeySet::Words {
-                    words,
-                    null,
-                    min,
-                    max,
-                },
-                KeySet::Words {
-                    words: more,
-                    null: other_null,
-                    min: other_min,
-                    max: other_max,
-                },
-            ) => {
-                words.extend(more);
-                *null |= other_null;
-                *min = (*min).min(*other_min);
-                *max = (*max).max(*other_max);
+    /// Whether a key of the set may stand among rows whose one key column has no null and no word outside these bounds.
+    pub fn may_hold(&self, bounds: (i64, i64)) -> bool {
+        match self {
+            KeySet::Words { words, .. } => words.meets(bounds),
+            KeySet::Packed(_) => true,
+        }
+    }
+
+    /// The keys of several sets of the same columns.
+    pub fn union(sets: &[Arc<KeySet>]) -> KeySet {
+        let mut all = Vec::new();
+        let mut any_null = false;
+        let mut packed = HashSet::default();
+        for set in sets {
+            match &**set {
+                KeySet::Words { words, null } => {
+                    words.each(|word| all.push(word));
+                    any_null |= null;
+                }
+                KeySet::Packed(keys) => packed.extend(keys.iter().cloned()),
             }
-            (KeySet::Packed(keys), KeySet::Packed(more)) => keys.extend(more.iter().cloned()),
-            // Sets of the same columns are of the same kind.
-            (KeySet::Words { .. }, KeySet::Packed(_))
-            | (KeySet::Packed(_), KeySet::Words { .. }) => {
-                debug_assert!(false, "sets of different columns merged");
+        }
+        // Sets of the same columns are of the same kind.
+        if packed.is_empty() {
+            KeySet::Words {
+                words: Words::new(all),
+                null: any_null,
             }
+        } else {
+            KeySet::Packed(packed)
         }
     }
 
     /// Bytes taken in memory, about.
     pub fn weight(&self) -> usize {
         match self {
-            KeySet::Words { words, .. } => words.capacity() * 9,
+            KeySet::Words { words, .. } => words.weight(),
             KeySet::Packed(keys) => {
                 keys.capacity() * 17 + keys.iter().map(|key| key.len() + 16).sum::<usize>()
             }
+        }
+    }
+}
+
+/// A set of words: one bit for each word of their range where that takes no more memory than a hash table, or little.
+#[derive(Clone, Debug)]
+pub enum Words {
+    Bits {
+        /// The word of the first bit.
+        least: i64,
+        bits: Vec<u64>,
+    },
+    Hashed {
+        words: HashSet<i64, FastHash>,
+        least: i64,
+        greatest: i64,
+    },
+}
+
+/// Bytes that bits may take however few words there are: they stay in a processor's cache.
+const FEW_BYTES: u64 = 1 << 20;
+
+/// Words that can be gone through for each row group, in less time than any page of it takes.
+const FEW_WORDS: usize = 1 << 16;
+
+/// Bytes a word takes in a hash table, about.
+const HASHED_BYTES: u64 = 16;
+
+impl Words {
+    fn new(words: Vec<i64>) -> Words {
+        let least = words.iter().copied().min().unwrap_or(0);
+        let greatest = words.iter().copied().max().unwrap_or(0);
+        let blocks = greatest.abs_diff(least) / 64 + 1;
+        let hashed = (words.len() as u64).saturating_mul(HASHED_BYTES);
+        if blocks.saturating_mul(8) > hashed.max(FEW_BYTES) {
+            return Words::Hashed {
+                words: words.into_iter().collect(),
+                least,
+                greatest,
+            };
+        }
+        // No more than a table of the words would take.
+        let mut bits = vec![0u64; usize::try_from(blocks).unwrap_or(0)];
+        for word in words {
+            let at = word.abs_diff(least);
+            if let Some(block) = usize::try_from(at / 64).ok().and_then(|i| bits.get_mut(i)) {
+                *block |= 1 << (at % 64);
+            }
+        }
+        Words::Bits { least, bits }
+    }
+
+    fn contains(&self, word: i64) -> bool {
+        match self {
+            // A word below the least wraps around to one far above the greatest.
+            Words::Bits { least, bits } => {
+                let at = word.wrapping_sub(*least).cast_unsigned();
+                let block = usize::try_from(at / 64).ok().and_then(|i| bits.get(i));
+                block.is_some_and(|block| block >> (at % 64) & 1 == 1)
+            }
+            Words::Hashed {
+                words,
+                least,
+                greatest,
+            } => (*least..=*greatest).contains(&word) && words.contains(&word),
+        }
+    }
+
+    fn each(&self, mut each: impl FnMut(i64)) {
+        match self {
+            Words::Bits { least, bits } => {
+                for (index, block) in bits.iter().enumerate() {
+                    let mut left = *block;
+                    while left != 0 {
+                        let at = index as u64 * 64 + u64::from(left.trailing_zeros());
+                        each(least.wrapping_add_unsigned(at));
+                        left &= left - 1;
+                    }
+                }
+            }
+            Words::Hashed { words, .. } => words.iter().copied().for_each(each),
+        }
+    }
+
+    /// Whether any word is within bounds; also where that would take long to say.
+    fn meets(&self, (low, high): (i64, i64)) -> bool {
+        match self {
+            Words::Bits { least, bits } => {
+                let past = bits.len() as u64 * 64 - 1;
+                let below = high < *least;
+                let from = low.max(*least).abs_diff(*least);
+                let to = high.max(*least).abs_diff(*least).min(past);
+                let of = |at: u64| usize::try_from(at / 64).unwrap_or(usize::MAX);
+                let Some(blocks) = bits.get(of(from)..=of(to)).filter(|_| !below && from <= to)
+                else {
+                    return false;
+                };
+                let last = blocks.len() - 1;
+                let inside = |(index, block): (usize, &u64)| {
+                    let low = if index == 0 {
+                        u64::MAX << (from % 64)
+                    } else {
+                        u64::MAX
+                    };
+                    let high = if index == last {
+                        u64::MAX >> (63 - to % 64)
+                    } else {
+                        u64::MAX
+                    };
+                    block & low & high != 0
+                };
+                blocks.iter().enumerate().any(inside)
+            }
+            Words::Hashed {
+                words,
+                least,
+                greatest,
+            } => {
+                let overlaps = low <= *greatest && *least <= high;
+                let mut words_in = words.iter().filter(|word| (low..=high).contains(word));
+                overlaps && (words.len() > FEW_WORDS || words_in.next().is_some())
+            }
+        }
+    }
+
+    fn weight(&self) -> usize {
+        match self {
+            Words::Bits { bits, .. } => bits.len() * 8,
+            Words::Hashed { words, .. } => words.capacity() * 9,
         }
     }
 }
@@ -456,3 +582,6 @@ impl Hasher for KeyHasher {
         self.mix(u64::try_from(word).unwrap_or(u64::MAX));
     }
 }
+
+#[cfg(test)]
+mod tests;

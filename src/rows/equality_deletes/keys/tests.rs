@@ -1,0 +1,56 @@
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn set(words: &[i64]) -> KeySet {
+    KeySet::Words {
+        words: Words::new(words.to_vec()),
+        null: false,
+    }
+}
+
+fn found(set: &KeySet, words: Vec<i64>) -> Vec<usize> {
+    let rows = words.len();
+    let column = KeyColumn::Rows {
+        present: None,
+        cells: Cells::Words(words),
+    };
+    let mut found = Vec::new();
+    set.find(&[column], rows, |row| found.push(row));
+    found
+}
+
+#[test]
+fn dense_words_are_bits_and_sparse_ones_are_hashed() {
+    let is_bits = |words: &[i64]| matches!(Words::new(words.to_vec()), Words::Bits { .. });
+    assert!(is_bits(&[]));
+    assert!(is_bits(&[5, 8_000_000]));
+    assert!(!is_bits(&[i64::MIN, i64::MAX]));
+    assert!(!is_bits(&[0, 1 << 30]));
+    // A million words in a range of a hundred million take fewer bytes as bits than as words.
+    let million: Vec<i64> = (0..1_000_000).map(|i| i * 100 - 7).collect();
+    assert!(is_bits(&million));
+    assert!(set(&million).weight() < 13 << 20);
+}
+
+proptest! {
+    #[test]
+    fn a_set_of_words_holds_what_was_put_in(
+        words in prop::collection::vec(prop_oneof![-100i64..100, Just(i64::MIN), Just(i64::MAX), any::<i64>()], 0..20),
+        more in prop::collection::vec(-100i64..100, 0..20),
+        low in -120i64..120,
+        len in 0i64..50,
+    ) {
+        let expected: BTreeSet<i64> = words.iter().chain(&more).copied().collect();
+        let union = KeySet::union(&[Arc::new(set(&words)), Arc::new(set(&more))]);
+        let asked: Vec<i64> = (-110..110).chain(words).chain([i64::MIN, i64::MAX, 0]).collect();
+        let rows: Vec<usize> = (0..asked.len()).filter(|row| expected.contains(&asked[*row])).collect();
+        prop_assert_eq!(found(&union, asked), rows);
+        let high = low + len;
+        prop_assert_eq!(union.may_hold((low, high)), expected.range(low..=high).next().is_some());
+    }
+}
