@@ -7,7 +7,8 @@ import threading
 
 import proxy as faults
 import tables
-from suite import STORE_TIMEOUT, cases, equal, eventually, mounted, names, refused, sql, test, within
+from suite import STORE_TIMEOUT, cases, digest, equal, eventually, mounted, names, refused, sql, test, within
+from test_s3 import written
 
 # What another attempt mends; and an answer that holds more than was asked for.
 PASSING = ("throttled", "reset_before_head", "reset_mid_body", "truncated", "whole_file")
@@ -97,6 +98,24 @@ def a_fault_before_the_first_look_is_an_error_and_the_mount_recovers(servers, fa
         assert not right(mount, expected, "c0")
         proxy.heal()
         alive(mount, expected, "c0")
+
+
+@test
+def a_storm_of_every_fault_gives_the_bytes_of_fair_weather(servers):
+    """Every second request fails, each in another way; what is read is what a mount without faults gives."""
+    table = written(servers)["deleted"]
+    views = [f"current/deleted.{kind}" for kind in ("parquet", "csv", "jsonl")]
+    with mounted(table.location(), servers.s3.properties()) as mount:
+        expected = [digest(mount / view) for view in views]
+    proxy = servers.proxied
+    for number, name in enumerate(PASSING):
+        # `where` is asked of a request until a fault is found for it: the n-th of every ten fails in the n-th way.
+        proxy.fail(getattr(faults, name), where=lambda _, number=number: len(proxy.requests) % 10 == 2 * number)
+    with mounted(table.location(), servers.s3.properties(proxy.url)) as mount:
+        equal([digest(mount / view) for view in views], expected, mount.errors())
+        stats, asked = mount.stats(), proxy.take()
+        equal(stats["store_requests"], len(asked))
+        assert stats["store_retries"] >= sum(bool(one.fault) and one.fault != "whole_file" for one in asked) > 0, (stats, asked)
 
 
 @test
