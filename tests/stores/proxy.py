@@ -287,6 +287,8 @@ class Proxy:
         self.lock = threading.Lock()
         self.faults = []
         self.links = set()
+        # Set when those who wait for ever are to go on; made by the loop.
+        self.release = None
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self.thread.start()
@@ -306,7 +308,7 @@ class Proxy:
         """Listens, after `refuse` on the same port as before."""
 
         async def start():
-            self.release = asyncio.Event()
+            self.release = self.release or asyncio.Event()
             self.listener = await asyncio.start_server(self.accept, "127.0.0.1", self.port, limit=1 << 20)
             self.port = self.listener.sockets[0].getsockname()[1]
 
@@ -326,7 +328,14 @@ class Proxy:
             link.writer.transport.abort()
 
     def close(self):
+        self.heal()
         self.refuse()
+
+        async def ended():
+            while self.links:
+                await asyncio.sleep(0.01)
+
+        self.run(ended())
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join(10)
 

@@ -13,11 +13,8 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
-import urllib.error
-import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))

@@ -16,7 +16,6 @@ import hashlib
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
 import tempfile
 import threading

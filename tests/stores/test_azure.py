@@ -10,7 +10,7 @@ import urllib.parse
 
 import tables
 from servers import AZURE_ACCOUNT, AZURE_KEY, VENV
-from suite import cases, digest, equal, eventually, mounted, names, refused, rows_of, test
+from suite import cases, digest, equal, mounted, names, refused, rows_of, test
 from test_credentials import holds_no_secret, in_background
 
 PLACE = f"abfss://alake@{AZURE_ACCOUNT}.dfs.core.windows.net"

@@ -6,12 +6,11 @@ import os
 import pathlib
 import subprocess
 import tempfile
-import time
 
 import proxy as faults
 import tables
 from servers import KEYS
-from suite import BERGFS, STORE_TIMEOUT, cases, equal, eventually, mounted, names, read, refused, rows_of, sql, test, text
+from suite import BERGFS, STORE_TIMEOUT, cases, equal, eventually, mounted, names, read, rows_of, test, text
 from test_faults import right, wide
 from test_s3 import written
 
@@ -108,7 +107,7 @@ def everything_shown(mountpoint, log):
     return shown
 
 
-def in_background(source, arguments, env, view, faulty=lambda: None):
+def in_background(source, arguments, env, view, faulty=lambda: None, prefix=""):
     """Mounts as users do, reads, meets a fault, and gives all that is shown meanwhile."""
     with tempfile.TemporaryDirectory(prefix="bergfs-test-") as directory:
         mountpoint, log = os.path.join(directory, "mnt"), os.path.join(directory, "log")
@@ -118,7 +117,7 @@ def in_background(source, arguments, env, view, faulty=lambda: None):
         equal(done.returncode, 0, done.stderr)
         try:
             read(pathlib.Path(mountpoint) / view)
-            table_json = text(pathlib.Path(mountpoint) / "metadata/table.json")
+            table_json = text(pathlib.Path(mountpoint) / prefix / "metadata/table.json")
             faulty()
             try:
                 read((pathlib.Path(mountpoint) / view).with_suffix(".csv"))

@@ -3,11 +3,12 @@ mount is alive and right."""
 
 import os
 import pathlib
-import time
+import threading
 
 import proxy as faults
 import tables
-from suite import STORE_TIMEOUT, cases, equal, eventually, mounted, names, refused, sql, test, within
+from suite import STORE_TIMEOUT, cases, digest, equal, eventually, mounted, names, refused, sql, test, within
+from test_s3 import written
 
 # What another attempt mends; and an answer that holds more than was asked for.
 PASSING = ("throttled", "reset_before_head", "reset_mid_body", "truncated", "whole_file")
@@ -100,6 +101,24 @@ def a_fault_before_the_first_look_is_an_error_and_the_mount_recovers(servers, fa
 
 
 @test
+def a_storm_of_every_fault_gives_the_bytes_of_fair_weather(servers):
+    """Every second request fails, each in another way; what is read is what a mount without faults gives."""
+    table = written(servers)["deleted"]
+    views = [f"current/deleted.{kind}" for kind in ("parquet", "csv", "jsonl")]
+    with mounted(table.location(), servers.s3.properties()) as mount:
+        expected = [digest(mount / view) for view in views]
+    proxy = servers.proxied
+    for number, name in enumerate(PASSING):
+        # `where` is asked of a request until a fault is found for it: the n-th of every ten fails in the n-th way.
+        proxy.fail(getattr(faults, name), where=lambda _, number=number: len(proxy.requests) % 10 == 2 * number)
+    with mounted(table.location(), servers.s3.properties(proxy.url)) as mount:
+        equal([digest(mount / view) for view in views], expected, mount.errors())
+        stats, asked = mount.stats(), proxy.take()
+        equal(stats["store_requests"], len(asked))
+        assert stats["store_retries"] >= sum(bool(one.fault) and one.fault != "whole_file" for one in asked) > 0, (stats, asked)
+
+
+@test
 def a_store_that_is_gone_for_a_while_is_found_again(servers):
     table, expected = wide(servers)
     proxy = servers.proxied
@@ -108,7 +127,6 @@ def a_store_that_is_gone_for_a_while_is_found_again(servers):
         pinned = pathlib.Path(os.path.realpath(within(lambda: mount / "current"))) / "faulty.parquet"
         proxy.refuse()
         try:
-            started = time.monotonic()
             try:
                 sql(f"select sum(c1) from '{pinned}'")
                 raise AssertionError("read from a store that is gone")
@@ -116,8 +134,6 @@ def a_store_that_is_gone_for_a_while_is_found_again(servers):
                 raise
             except Exception as error:
                 assert "nput/output" in str(error) or "IO Error" in str(error), error
-            # Not a measure: that there is an end, with room for DuckDB's three files and a busy machine.
-            assert time.monotonic() - started < 60
             # A snapshot that was read stays readable where its bytes are kept.
             [(found,)] = sql(f"select sum(c0) from '{pinned}'")
             assert abs(found - expected["c0"]) < 1e-6
@@ -141,8 +157,6 @@ def a_mount_of_a_store_that_is_gone_is_refused(servers):
 @test
 def an_umount_ends_while_the_store_is_silent(servers):
     """A reader waits for a store that does not answer; the mount goes all the same."""
-    import threading
-
     table, expected = wide(servers)
     proxy = servers.proxied
     with mounted(table.location(), {**servers.s3.properties(proxy.url), **STORE_TIMEOUT}) as mount:

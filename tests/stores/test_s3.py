@@ -3,7 +3,7 @@
 import pathlib
 
 import tables
-from suite import cases, digest, equal, eventually, mounted, names, rows_of, sql, test, text, within
+from suite import cases, digest, equal, eventually, mounted, names, refused, rows_of, sql, test
 
 # Every kind of delete, schema change and encoding that the fixtures have, of Iceberg Java; recorded elsewhere, as `file:`.
 MOVED = {
@@ -109,8 +109,6 @@ def a_file_that_is_replaced_is_an_error_and_no_mixture(servers):
 
 @test
 def a_table_that_is_not_there_and_wrong_keys_are_refused(servers):
-    from suite import refused
-
     properties = servers.s3.properties()
     message = refused("s3://lake/nothing/here", properties)
     assert "no Iceberg table" in message, message

@@ -3,7 +3,7 @@
 import re
 
 import tables
-from suite import cases, digest, equal, mounted, refused, rows_of, sql, test
+from suite import cases, digest, equal, mounted, refused, rows_of, test
 from test_s3 import written
 
 
