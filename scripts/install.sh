@@ -42,7 +42,9 @@ if [[ $tests == yes ]]; then
     need shellcheck shellcheck
     need jq jq
     need rsync rsync
-    need java openjdk-17-jre-headless
+    need java default-jdk-headless
+    need javac default-jdk-headless
+    need mvn maven
     need node nodejs
     need npm npm
     need mandoc mandoc
@@ -108,6 +110,9 @@ node_packages() { # directory of tests, name below target/, what it is
 if [[ $tests == yes ]]; then
     node_packages readers node hyparquet
     node_packages servers node-servers Azurite
+    if ! bash "$root/tests/servers/rest/start.sh" --install > /dev/null; then
+        say "NOT INSTALLED: the reference REST catalog"
+    fi
 fi
 
 if [[ ! -e /dev/fuse ]]; then
