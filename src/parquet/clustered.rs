@@ -17,7 +17,7 @@ use super::format::{IndexRange, Statistics, column_index, offset_index};
 use super::integers::{Extremes, IntegerChunk, Known, PagePlace, find_pages, integer};
 use super::layout::{Group, Layout};
 use super::levels::LeafPlan;
-use super::part::Part;
+use super::part::{Part, StoredLeaf};
 use super::target::{TargetKind, TargetSchema};
 use crate::counters::Counters;
 use crate::iceberg::metadata::TableMetadata;
@@ -74,9 +74,12 @@ fn bounds(parts: &[Part], layout: &Layout, leaf: usize) -> Option<Vec<(i64, i64)
         let LeafPlan::Stored { column, .. } = part.leaves.get(leaf)?.plan else {
             return None;
         };
-        let conversion = part.leaves.get(leaf)?.stored?.conversion;
-        // Its values, read as signed, are in another order.
-        if conversion == Conversion::Unsigned32ToInt64 {
+        let StoredLeaf {
+            physical,
+            conversion,
+            ..
+        } = part.leaves.get(leaf)?.stored?;
+        if !is_proven(physical, conversion) {
             return None;
         }
         let (least, greatest) = stored_bounds(part, place.group, column)?;
@@ -84,6 +87,13 @@ fn bounds(parts: &[Part], layout: &Layout, leaf: usize) -> Option<Vec<(i64, i64)
         Some((value(least)?, value(greatest)?))
     };
     layout.groups.iter().map(bound).collect()
+}
+
+/// Whether the extremes of a stored leaf are found by its values as signed integers. A decimal that is an integer in the
+/// virtual file may be stored as bytes, and unsigned integers are in another order.
+fn is_proven(stored: Physical, conversion: Conversion) -> bool {
+    matches!(stored, Physical::Int32 | Physical::Int64)
+        && conversion != Conversion::Unsigned32ToInt64
 }
 
 /// The bounds that a data file states of a column chunk.

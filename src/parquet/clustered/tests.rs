@@ -23,6 +23,17 @@ fn a_row_group_that_spans_everything_spoils_no_clustering() {
     assert!(nearly_disjoint(&bounds));
 }
 
+/// A footer over decimals of both kinds could not be made.
+#[test]
+fn decimals_stored_as_bytes_and_unsigned_integers_have_no_bounds_proven() {
+    assert!(is_proven(Physical::Int32, Conversion::Int32ToInt64));
+    assert!(is_proven(Physical::Int64, Conversion::None));
+    let from_bytes = Conversion::FixedToInt { from: 5, to: 8 };
+    assert!(!is_proven(Physical::Fixed(5), from_bytes));
+    let unsigned = Conversion::Unsigned32ToInt64;
+    assert!(!is_proven(Physical::Int32, unsigned));
+}
+
 /// Pages of 10 rows at 100, of 50 bytes each, behind a dictionary of 20 bytes at 80.
 fn index(offsets: &[(i64, i64)], bounds: &[(i32, i32)]) -> Option<Pages> {
     let mut offset_index = Vec::new();
