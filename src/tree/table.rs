@@ -191,7 +191,7 @@ impl Table {
             return (slot, left);
         }
         // Taken before the look, so that no commit after it is taken for seen.
-        let mut now = Instant::now();
+        let mut looked = Instant::now();
         match self.find(source, slot.state.as_ref()) {
             Ok(state) => {
                 self.incarnation.store(
@@ -204,13 +204,11 @@ impl Table {
             Err(fault) => {
                 slot.fault = Some(fault);
                 // Finding out may have taken long: who waited for this look gets its outcome, not another look.
-                now = Instant::now();
+                looked = Instant::now();
             }
         }
-        // A look that failed after a long wait is not to be had again at once.
-        let from = slot.fault.as_ref().map_or(now, |_| Instant::now());
-        slot.looked = Some(from);
-        let left = source.options.refresh.saturating_sub(from.elapsed());
+        slot.looked = Some(looked);
+        let left = source.options.refresh.saturating_sub(looked.elapsed());
         (slot, left)
     }
 
