@@ -40,6 +40,17 @@ struct Options {
     lineage: Lineage,
     metadata_columns: bool,
     csv_null: &'static str,
+    /// Whether there is text, which is rendered, from chunks of its own, when nobody asks for anything else.
+    text: bool,
+}
+
+impl Options {
+    fn without_text() -> Options {
+        Options {
+            text: false,
+            ..Options::default()
+        }
+    }
 }
 
 impl Default for Options {
@@ -49,6 +60,7 @@ impl Default for Options {
             lineage: Lineage::Auto,
             metadata_columns: false,
             csv_null: "",
+            text: true,
         }
     }
 }
@@ -93,6 +105,7 @@ impl Session {
             metadata_columns: options.metadata_columns,
             storage: StorageOptions::new(Arc::clone(&counters)).with_cache(&cache),
             text: TextOptions {
+                shown: options.text,
                 csv_null: options.csv_null.parse().unwrap(),
                 ..TextOptions::default()
             },
@@ -217,7 +230,7 @@ fn a_second_snapshot_that_shares_files_makes_no_new_chunk() {
     let t = three_snapshots();
     for disk in [None, Some(TempDir::new().unwrap())] {
         let path = disk.as_ref().map(TempDir::path);
-        let session = Session::new(&t, path, &Options::default());
+        let session = Session::new(&t, path, &Options::without_text());
         let whole = |index: usize| {
             let view = snapshot(&t, index);
             let names = session.opened.list(&view).unwrap();
@@ -235,7 +248,7 @@ fn a_second_snapshot_that_shares_files_makes_no_new_chunk() {
         if let Some(disk) = &disk {
             session.settle();
             // The other snapshots' chunks do for one that is read first in another mount, in whichever order.
-            let later = Session::new(&t, Some(disk.path()), &Options::default());
+            let later = Session::new(&t, Some(disk.path()), &Options::without_text());
             later.everything();
             assert_eq!(later.count("chunks_transcoded"), 0);
         }
@@ -452,7 +465,7 @@ fn chunks_that_memory_has_no_room_for_are_made_once() {
     ]);
     t.commit(Commit::of([a, deletes]));
     t.save();
-    let roomy = Session::new(&t, None, &Options::default());
+    let roomy = Session::new(&t, None, &Options::without_text());
     let path = current(&roomy, ".parquet");
     let expected = roomy.read(&path);
     let chunks = roomy.count("chunks_transcoded");
@@ -462,7 +475,7 @@ fn chunks_that_memory_has_no_room_for_are_made_once() {
     // A string chunk takes some 60 KB, more than all the memory there is; together they take four times that.
     let options = Options {
         memory: 50_000,
-        ..Options::default()
+        ..Options::without_text()
     };
     let tight = Session::new(&t, None, &options);
     let mut read = vec![0; expected.len()];
