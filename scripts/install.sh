@@ -48,6 +48,7 @@ if [[ $tests == yes ]]; then
     need node nodejs
     need npm npm
     need mandoc mandoc
+    need tmux tmux
     need openssl openssl
     compgen -G '/usr/lib/postgresql/*/bin/initdb' > /dev/null || packages+=(postgresql)
 fi

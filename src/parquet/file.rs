@@ -211,6 +211,11 @@ impl ParquetFile {
             .collect()
     }
 
+    /// The leaf columns of the file.
+    pub fn leaves(&self) -> usize {
+        self.target.leaves.len()
+    }
+
     /// How many segments apart two places of the file are.
     pub fn segments_between(&self, from: u64, to: u64) -> usize {
         let (from, to) = (self.layout.segment_at(from), self.layout.segment_at(to));

@@ -1,5 +1,5 @@
-//! What is made ahead of readers who go on as they have begun: chunks of a file that is read from end to end, and sizes
-//! of files that are looked up one after the other.
+//! What is made ahead of readers who go on as they have begun: chunks of a file that is read from end to end, bytes of
+//! stores that it is made from, and sizes of files that are looked up one after the other.
 //!
 //! Nothing is made ahead of anybody else. A reader of one column of each row group goes from place to place, and one of
 //! two columns that stand side by side crosses one border at a time.
@@ -19,6 +19,9 @@ const CROSSED: usize = 2;
 /// Bytes of chunks that are made ahead of one reader at most: as many row groups' columns as are large are few.
 const MAX_BYTES: u64 = 48 << 20;
 
+/// Bytes that are fetched from a store ahead of one reader at most: some requests at once.
+const MAX_FETCHED: u64 = 8 << 20;
+
 /// Files whose sizes are found in one job.
 const BATCH: usize = 16;
 
@@ -36,10 +39,12 @@ struct Stream {
     next: u64,
     /// The first segment that has not been asked for.
     unasked: usize,
+    /// Up to where bytes of stores have been asked for.
+    fetched: u64,
 }
 
 impl Streams {
-    /// Notes a read, and has what comes behind it made where the reader goes through the file.
+    /// Notes a read, and has what comes behind it made, or fetched, where the reader goes through the file.
     pub(super) fn note(&self, file: &Arc<ParquetFile>, offset: u64, len: u64, ahead: &Ahead) {
         let end = offset.saturating_add(len);
         let mut streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -48,11 +53,22 @@ impl Streams {
             start: offset,
             next: offset,
             unasked: 0,
+            fetched: 0,
         });
         stream.next = end;
         let last = end.saturating_sub(1);
         let mut wanted = Vec::new();
-        if file.segments_between(stream.start, last) >= CROSSED {
+        let crossed = file.segments_between(stream.start, last);
+        // Fetching costs more than making: whoever reads some neighbouring columns is not taken for one who reads all.
+        let goes_through = crossed >= CROSSED.max(file.leaves() / 2);
+        let window = end.saturating_sub(stream.start).min(MAX_FETCHED);
+        let from = stream.fetched.max(end);
+        let mut fetched = None;
+        if goes_through && from < end.saturating_add(window / 2) {
+            stream.fetched = end.saturating_add(window);
+            fetched = Some(from..stream.fetched);
+        }
+        if crossed >= CROSSED {
             wanted = file.slots_behind(last, ahead.threads(), MAX_BYTES);
             wanted.retain(|slot| *slot >= stream.unasked);
             stream.unasked = wanted.last().map_or(stream.unasked, |slot| slot + 1);
@@ -60,6 +76,9 @@ impl Streams {
         streams.push_front(stream);
         streams.truncate(MAX_STREAMS);
         drop(streams);
+        if let Some(fetched) = fetched {
+            file.prefetch(&[fetched]);
+        }
         for slot in wanted {
             let file = Arc::clone(file);
             ahead.run(move || file.make_ahead(slot));

@@ -8,6 +8,8 @@ export SERVERS_PYTHON
 start_server() { # launcher arguments...
     local name=$1 seconds=0
     shift
+    # What an earlier server said is not this one's answer.
+    rm -f "$BATS_FILE_TMPDIR/$name.url"
     "$BATS_TEST_DIRNAME/../servers/$name/start.sh" "$@" > "$BATS_FILE_TMPDIR/$name.url" 2> "$BATS_FILE_TMPDIR/$name.log" 3>&- &
     local launcher=$!
     echo "$launcher" > "$BATS_FILE_TMPDIR/$name.pid"

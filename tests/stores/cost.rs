@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::builder::open::Opened;
 use crate::builder::{Commit, TableBuilder};
 use crate::server::Asked;
-use crate::shelf::{COLUMNS, Shelf, wide};
+use crate::shelf::{COLUMNS, Shelf, wide, wide_of_optional_columns};
 
 const WHOLE: &str = "current/t.parquet";
 
@@ -156,6 +156,32 @@ fn a_large_range_is_asked_for_at_once() {
     let len = (range.end - range.start) as usize;
     opened.read_range(WHOLE, range.start, len).unwrap();
     assert_eq!(shelf.server.asked().len(), 1);
+}
+
+#[test]
+fn a_file_that_is_read_from_end_to_end_is_fetched_across_the_borders_of_chunks() {
+    let shelf = Shelf::new();
+    let place = shelf.put(&wide_of_optional_columns(), "t");
+    let opened = shelf.open("s3://b/t");
+    let first = chunk(&footer(&opened), 0, 0);
+    let last = chunk(&footer(&opened), 1, COLUMNS - 1);
+    shelf.server.asked();
+    let before = opened.stats();
+    let len = (last.end - first.start) as usize;
+    let read = opened.read_in_pieces(WHOLE, first.start, len, 128 << 10);
+    let local = Opened::tree(&place).read(WHOLE).unwrap();
+    assert!(read.unwrap() == local[first.start as usize..last.end as usize]);
+    let asked = shelf.server.asked();
+    // After half of the first row group it is plain that this reader goes on: then as much as it has read is fetched, up
+    // to 8 MiB, and not a chunk at a time.
+    let second = chunk(&footer(&opened), 1, 0).start / BLOCK * BLOCK;
+    let behind = asked
+        .iter()
+        .filter(|one| bounds(std::slice::from_ref(one)).0 >= second);
+    let behind = behind.count();
+    assert!(behind <= COLUMNS / 2, "{behind} for {COLUMNS} chunks");
+    let bytes = opened.stats()["store_bytes"] - before["store_bytes"];
+    assert!(bytes <= len as u64 + 2 * BLOCK, "{bytes} for {len}");
 }
 
 #[test]

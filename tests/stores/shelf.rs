@@ -121,6 +121,15 @@ impl Shelf {
 
 /// A table of one file: columns of random numbers in two row groups, which nothing makes smaller.
 pub fn wide() -> TableBuilder {
+    wide_with(false)
+}
+
+/// The same with columns that may be null, as the table has them: its chunks are served as they are stored.
+pub fn wide_of_optional_columns() -> TableBuilder {
+    wide_with(true)
+}
+
+fn wide_with(nullable: bool) -> TableBuilder {
     let schema: Vec<String> = (0..COLUMNS)
         .map(|c| format!("{} c{c}: long", c + 1))
         .collect();
@@ -134,9 +143,9 @@ pub fn wide() -> TableBuilder {
     };
     let columns = (0..COLUMNS).map(|c| {
         let values: Int64Array = (0..2 * ROWS).map(|_| Some(random())).collect();
-        (format!("c{c}"), Arc::new(values) as ArrayRef)
+        (format!("c{c}"), Arc::new(values) as ArrayRef, nullable)
     });
-    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
     let file = table.write(Data::batch(batch).row_groups_of(ROWS));
     table.commit(Commit::of([file]));
     table.save();
