@@ -51,12 +51,16 @@ pub struct TablePointer {
     pub access: Arc<StoreAccess>,
     /// The metadata file's JSON, where the catalog has handed it out with the pointer.
     pub content: Option<Bytes>,
+    /// Tells what the metadata file holds from what it held under the same name before, where the catalog has learnt it:
+    /// a table that is dropped and made again begins with the same names.
+    pub version: Option<String>,
 }
 
 impl TablePointer {
-    /// Whether both name the same metadata file of a table at the same place.
-    pub fn same_place(&self, other: &Self) -> bool {
-        self.metadata == other.metadata && self.root == other.root
+    /// Whether both name the same metadata file, in one state, of a table at the same place.
+    pub fn is_same(&self, other: &Self) -> bool {
+        (&self.metadata, &self.root, &self.version)
+            == (&other.metadata, &other.root, &other.version)
     }
 }
 
@@ -137,5 +141,6 @@ fn pointer(
         metadata,
         access: Arc::clone(access),
         content: None,
+        version: None,
     })
 }

@@ -202,6 +202,7 @@ fn local_pointer(metadata: PathBuf, root: PathBuf, access: &Arc<StoreAccess>) ->
         root: root.into(),
         access: Arc::clone(access),
         content: None,
+        version: None,
     }
 }
 

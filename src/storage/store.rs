@@ -9,6 +9,7 @@
 //! the catalog said (`StoreAccess`) decides what is asked and as whom; where they say nothing, the environment does, as
 //! the SDKs of each store read it (`s3`, `azure`, `gcs`).
 
+use std::collections::BTreeMap;
 use std::io;
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -149,6 +150,8 @@ pub(super) struct Fetched {
 pub struct Level {
     pub files: Vec<String>,
     pub directories: Vec<String>,
+    /// What tells the content of a file from what it was under the same name before, by the file's name.
+    pub versions: BTreeMap<String, String>,
 }
 
 /// Why a store gave nothing.
@@ -367,8 +370,14 @@ impl Store {
                 let rest = path.as_ref().strip_prefix(&prefix)?;
                 (!rest.is_empty() && !rest.contains('/')).then(|| rest.to_owned())
             };
-            let files = page.result.objects.iter().map(|file| &file.location);
-            level.files.extend(files.filter_map(below));
+            for file in &page.result.objects {
+                if let Some(name) = below(&file.location) {
+                    let tag = file.e_tag.as_deref().unwrap_or_default();
+                    let version = format!("{tag} {} {}", file.size, file.last_modified);
+                    level.versions.insert(name.clone(), version);
+                    level.files.push(name);
+                }
+            }
             let directories = page.result.common_prefixes.iter();
             level.directories.extend(directories.filter_map(below));
             if level.files.len() + level.directories.len() > MAX_LISTED {

@@ -41,7 +41,7 @@ struct Stamp {
 }
 
 impl Stamp {
-    /// A metadata file in a store is named anew with each commit: its name tells all.
+    /// Of a file of this machine; what a store says is in the pointer.
     fn of(address: &Address) -> std::io::Result<Stamp> {
         let metadata = address.local().map(std::fs::metadata).transpose()?;
         Ok(Stamp {
@@ -230,7 +230,7 @@ impl Table {
         let stamp = Stamp::of(&pointer.metadata)
             .map_err(|e| TreeError::new(ErrorKind::Io, format!("{}: {e}", pointer.metadata)))?;
         if let Some(known) =
-            known.filter(|known| known.pointer.same_place(&pointer) && known.stamp == stamp)
+            known.filter(|known| known.pointer.is_same(&pointer) && known.stamp == stamp)
         {
             return Ok(Some(Arc::clone(known)));
         }

@@ -1,9 +1,13 @@
 //! A store that fails: pauses or errors, never wrong bytes.
 
 use std::fs;
+use std::sync::Arc;
 
-use bergfs::storage::Properties;
+use bergfs::catalog::Catalog;
+use bergfs::catalog::directory::StoreDirectoryCatalog;
+use bergfs::storage::{Properties, StorageOptions};
 use serde_json::json;
+use url::Url;
 
 use crate::builder::open::Opened;
 use crate::builder::{Commit, TableBuilder};
@@ -117,6 +121,30 @@ fn a_file_that_is_replaced_gives_an_error_and_no_mixture() {
         errors.contains("changed since it was first read"),
         "{errors}"
     );
+}
+
+#[test]
+fn a_table_that_is_made_again_under_the_same_names_is_another_one() {
+    let shelf = Shelf::new();
+    let place = shelf.put(&small(), "t");
+    let storage = StorageOptions::new(Arc::default());
+    let url = Url::parse("s3://b/t").unwrap();
+    let catalog = StoreDirectoryCatalog::open(&url, &storage, &shelf.properties()).unwrap();
+    let table = catalog.single_table().unwrap();
+    let look = || catalog.table(&table).unwrap().unwrap();
+    let first = look();
+    assert!(first.is_same(&look()));
+    // The first metadata file of the new table has the name that the old one's had.
+    let name = first.metadata.to_string();
+    let file = place
+        .join("metadata")
+        .join(name.rsplit('/').next().unwrap());
+    let mut json = fs::read(&file).unwrap();
+    json.push(b'\n');
+    fs::write(&file, json).unwrap();
+    let second = look();
+    assert_eq!(first.metadata, second.metadata);
+    assert!(!first.is_same(&second));
 }
 
 #[test]

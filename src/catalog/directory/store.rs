@@ -325,7 +325,11 @@ fn pointer(directory: &StoreFolder) -> Result<Option<TablePointer>, CatalogError
     match metadata_file::current(&holder)? {
         Some(name) => {
             let root = table_root(&holder.folder);
-            Ok(Some(store_pointer(holder.folder.file(&name), &root)))
+            let mut pointer = store_pointer(holder.folder.file(&name), &root);
+            if holder.folder.can_list() {
+                pointer.version = holder.level()?.versions.get(&name).cloned();
+            }
+            Ok(Some(pointer))
         }
         None => Err(no_current(holder.shown())),
     }
@@ -337,6 +341,7 @@ fn store_pointer(metadata: Url, root: &StoreFolder) -> TablePointer {
         root: Address::Remote(root.url().clone()),
         access: Arc::clone(root.access()),
         content: None,
+        version: None,
     }
 }
 

@@ -294,7 +294,7 @@ fn a_table_that_has_not_changed_is_not_sent_again() {
     let load = || catalog.table(&ident(&["a"], "t")).unwrap().unwrap();
     let first = load();
     let second = load();
-    assert!(first.same_place(&second));
+    assert!(first.is_same(&second));
     assert_eq!(first.content, second.content);
     commits.store(2, Ordering::Relaxed);
     let third = load();
@@ -302,7 +302,7 @@ fn a_table_that_has_not_changed_is_not_sent_again() {
         third.metadata.to_string(),
         "/w/v2/metadata/00000-a.metadata.json"
     );
-    assert!(third.same_place(&load()));
+    assert!(third.is_same(&load()));
     let tags: Vec<String> = server
         .take()
         .iter()
