@@ -111,9 +111,10 @@ fn serve(
             end - start
         )?;
         if method != "HEAD" {
-            stream.write_all(&body[start..end])?;
+            // Counted first: who has the answer may ask at once for the count.
             let sent = u64::try_from(end - start).unwrap();
             log.lock().unwrap().push((path.to_owned(), sent));
+            stream.write_all(&body[start..end])?;
         }
     }
 }
