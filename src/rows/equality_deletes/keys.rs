@@ -332,28 +332,26 @@ impl KeySet {
         }
     }
 
-    /// The keys of several sets of the same columns.
+    /// The keys of several sets of the same columns, which are of the same kind.
     pub fn union(sets: &[Arc<KeySet>]) -> KeySet {
         let mut all = Vec::new();
         let mut any_null = false;
-        let mut packed = HashSet::default();
+        let mut packed: Option<HashSet<_, _>> = None;
         for set in sets {
             match &**set {
                 KeySet::Words { words, null } => {
                     words.each(|word| all.push(word));
                     any_null |= null;
                 }
-                KeySet::Packed(keys) => packed.extend(keys.iter().cloned()),
+                KeySet::Packed(keys) => packed.get_or_insert_default().extend(keys.iter().cloned()),
             }
         }
-        // Sets of the same columns are of the same kind.
-        if packed.is_empty() {
-            KeySet::Words {
+        match packed {
+            Some(keys) => KeySet::Packed(keys),
+            None => KeySet::Words {
                 words: Words::new(all),
                 null: any_null,
-            }
-        } else {
-            KeySet::Packed(packed)
+            },
         }
     }
 

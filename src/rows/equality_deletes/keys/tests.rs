@@ -37,6 +37,16 @@ fn dense_words_are_bits_and_sparse_ones_are_hashed() {
     assert!(set(&million).weight() < 13 << 20);
 }
 
+#[test]
+fn delete_files_without_rows_are_put_together_as_what_their_column_takes() {
+    let empty = || Arc::new(KeyCollector::new(&[&PrimitiveType::String]).finish());
+    let union = KeySet::union(&[empty(), empty()]);
+    let text = KeyColumn::Constant(Cell::Bytes(ByteArray::from("a")));
+    let mut found = Vec::new();
+    union.find(&[text], 3, |row| found.push(row));
+    assert_eq!(found, Vec::<usize>::new());
+}
+
 proptest! {
     #[test]
     fn a_set_of_words_holds_what_was_put_in(
