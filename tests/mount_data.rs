@@ -170,6 +170,37 @@ fn looking_around_reads_no_data_page_and_the_first_listing_no_manifest() {
 }
 
 #[test]
+fn many_short_chunks_are_read_in_few_requests_and_once() {
+    let mut table = TableBuilder::new(2, "1 id: long, 2 name: string");
+    let files = (0..70).map(|id| table.data(json!([[id, "a"], [id + 70, "b"]])));
+    let files: Vec<_> = files.collect();
+    table.commit(Commit::of(files));
+    table.save();
+    let Some((opened, mountpoint)) = mount(&table) else {
+        return;
+    };
+    let file = fs::File::open(mountpoint.join("current/t.parquet")).unwrap();
+    let whole = opened.read("current/t.parquet").unwrap();
+    let read = opened.stats()["source_reads"];
+    // As a reader of one column does: a few bytes here, a few there.
+    let mut piece = [0; 50];
+    for offset in (0..whole.len() - piece.len()).step_by(100) {
+        file.read_exact_at(&mut piece, offset as u64).unwrap();
+        assert_eq!(piece, whole[offset..offset + piece.len()]);
+    }
+    assert_eq!(opened.stats()["source_reads"], read);
+    assert_eq!(
+        opened
+            .rows("current/t.parquet")
+            .unwrap()
+            .as_array()
+            .unwrap()
+            .len(),
+        140
+    );
+}
+
+#[test]
 fn a_view_whose_footer_would_be_huge_is_not_listed_as_one_file() {
     let mut table = TableBuilder::new(2, "1 id: long");
     // 700,000 row groups, as the manifest says, of one column: about 67 MiB of footer.

@@ -115,6 +115,11 @@ impl ParquetFile {
         self.len
     }
 
+    /// Whether a column's chunks are so short, and so many, that what a reader pays is the requests and not the bytes.
+    pub fn has_short_chunks(&self) -> bool {
+        self.layout.has_short_chunks()
+    }
+
     /// What a reader should know of how its data files were read (rule 41).
     pub fn warnings(&self) -> Vec<String> {
         let by_position = self

@@ -19,6 +19,12 @@ use super::target::{TargetLeaf, TargetSchema};
 /// The magic that a Parquet file starts and ends with.
 pub const MAGIC: &[u8; 4] = b"PAR1";
 
+/// Bytes of a chunk, on average, in a file of short ones at most.
+const SHORT_CHUNK: u64 = 16 << 10;
+
+/// Row groups of a file of short chunks at least: with fewer of them, requests are few whatever the kernel does.
+const MANY_GROUPS: usize = 64;
+
 /// The segments of a virtual file, from the magic to the footer.
 #[derive(Debug)]
 pub struct Layout {
@@ -159,6 +165,12 @@ impl Layout {
         self.blooms
             .get(index)
             .filter(|bloom| bloom.offset <= offset)
+    }
+
+    /// Whether the file is of many row groups with short chunks, as that of a table of many small files.
+    pub fn has_short_chunks(&self) -> bool {
+        self.groups.len() >= MANY_GROUPS
+            && self.end / self.segments.len().max(1) as u64 <= SHORT_CHUNK
     }
 
     /// Whether a slot reaches into the last `len` bytes before the end.

@@ -68,6 +68,8 @@ impl OpenFile {
             Content::Rendered { ref file, .. } if file.len().is_some() => Caching::Immutable,
             // The kernel cannot cache pages of a file whose end it does not know.
             Content::Rendered { .. } => Caching::None,
+            // Readahead costs little here, and a page once read serves all the chunks in it.
+            Content::Parquet { ref file, .. } if file.has_short_chunks() => Caching::Immutable,
             Content::Parquet { .. } => Caching::Parquet,
         }
     }
