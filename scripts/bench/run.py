@@ -10,6 +10,7 @@ import json
 import math
 import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
@@ -188,6 +189,11 @@ class Bench:
                     after = mount.stats()
                     self.work[name, query.name, subject] = {c: after[c] - before[c] for c in COUNTERS}
                     before = after
+                if name == "many":
+                    # What a plain file with as many row groups costs.
+                    copy = self.work_dir / "copy.parquet"
+                    shutil.copyfile(mount.point / "current" / "many.parquet", copy)
+                    self.note(name, query, "a copy of it", self.duckdb(query, table, [copy]), rows, table)
                 self.memory[name, "daemon"] = max(self.memory[name, "daemon"], mount.peak_mb())
 
     def mount(self, table, *options):
@@ -300,7 +306,7 @@ def report(bench, scale):
         print()
         row([name, *names, "peak MB"])
         row(["---"] * (len(names) + 2))
-        for subject in ["raw", "compacted", "bergfs, first", "bergfs, second", *bench.peers]:
+        for subject in ["raw", "compacted", "bergfs, first", "bergfs, second", "a copy of it", *bench.peers]:
             cells = []
             for query in names:
                 reason = bench.dropped.get((name, query, subject))
