@@ -141,26 +141,64 @@ pub struct DataFile {
     pub record_count: u64,
     /// Bytes.
     pub file_size: u64,
-    /// Bounds by field id, in single-value binary form (spec, Appendix D); garbage is possible, decode with care.
+    /// How many places the writer says the file may be split at: about its row groups.
+    pub split_offsets_count: usize,
+    /// Inherited where null; `None` in v1 and v2 tables, and in snapshots from before an upgrade.
+    pub first_row_id: Option<i64>,
+    /// Set on an encrypted file (which this reader refuses).
+    pub key_metadata: bool,
+    /// What is kept of its columns' statistics; see [`DataFile::statistics`]. A table may have a million data files, and of
+    /// most of them nothing is kept.
+    pub column_statistics: Option<Box<ColumnStatistics>>,
+    /// What delete files alone have; see [`DataFile::deletes`].
+    pub delete_details: Option<Box<DeleteDetails>>,
+}
+
+/// What a manifest says of a file's columns; garbage is possible, decode with care.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ColumnStatistics {
+    /// Bounds by field id, in single-value binary form (spec, Appendix D).
     pub lower_bounds: ColumnBounds,
     /// As `lower_bounds`.
     pub upper_bounds: ColumnBounds,
     /// Null counts by field id; negative ones (garbage) are left out.
     pub null_value_counts: Vec<(FieldId, u64)>,
-    /// How many places the writer says the file may be split at: about its row groups.
-    pub split_offsets_count: usize,
-    /// Equality deletes only.
+}
+
+/// What a manifest says of a delete file, beside what it says of every file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DeleteDetails {
+    /// Equality deletes: the columns they compare.
     pub equality_ids: Vec<FieldId>,
-    /// Inherited where null; `None` in v1 and v2 tables, and in snapshots from before an upgrade.
-    pub first_row_id: Option<i64>,
     /// The only data file that a position delete file, or a deletion vector, is about.
     pub referenced_data_file: Option<String>,
     /// Deletion vectors: where the blob lies.
     pub content_offset: Option<u64>,
     /// Deletion vectors: the blob's length in bytes.
     pub content_size: Option<u64>,
-    /// Set on an encrypted file (which this reader refuses).
-    pub key_metadata: bool,
+}
+
+impl DataFile {
+    /// Its columns' bounds and null counts, as far as they were [asked for](Statistics).
+    pub fn statistics(&self) -> &ColumnStatistics {
+        static NONE: ColumnStatistics = ColumnStatistics {
+            lower_bounds: Vec::new(),
+            upper_bounds: Vec::new(),
+            null_value_counts: Vec::new(),
+        };
+        self.column_statistics.as_deref().unwrap_or(&NONE)
+    }
+
+    /// What it says as a delete file; of a data file, nothing.
+    pub fn deletes(&self) -> &DeleteDetails {
+        static NONE: DeleteDetails = DeleteDetails {
+            equality_ids: Vec::new(),
+            referenced_data_file: None,
+            content_offset: None,
+            content_size: None,
+        };
+        self.delete_details.as_deref().unwrap_or(&NONE)
+    }
 }
 
 #[cfg(test)]

@@ -266,7 +266,11 @@ fn corpus_every_deletion_vector_is_read_and_every_bound_decodes() {
 impl Table {
     /// Reads the deletion vector that `file` is, if it is one and is in the corpus.
     fn check_vector(&self, file: &DataFile) -> bool {
-        let Some((offset, size)) = file.content_offset.zip(file.content_size) else {
+        let Some((offset, size)) = file
+            .deletes()
+            .content_offset
+            .zip(file.deletes().content_size)
+        else {
             return false;
         };
         let Some(bytes) = self.read(&file.path) else {
@@ -281,7 +285,12 @@ impl Table {
     /// Decodes all bounds of columns that the table has; how many.
     fn check_bounds(&self, file: &DataFile) -> usize {
         let mut decoded = 0;
-        for (id, bytes) in file.lower_bounds.iter().chain(&file.upper_bounds) {
+        for (id, bytes) in file
+            .statistics()
+            .lower_bounds
+            .iter()
+            .chain(&file.statistics().upper_bounds)
+        {
             let field = self.metadata.field_by_id_any_schema(*id);
             let Some(ty) = field.and_then(|field| field.ty.as_primitive()) else {
                 continue;

@@ -247,7 +247,10 @@ impl Part {
             let (file, path) = (&delete.file, view.storage.canonical(&delete.file.path));
             cache_id.push_str(&format!(
                 "\n{path} {:?} {} {} {}",
-                file.content_offset, file.record_count, file.file_size, delete.sequence_number.0
+                file.deletes().content_offset,
+                file.record_count,
+                file.file_size,
+                delete.sequence_number.0
             ));
         }
         cache_id.push_str(&format!("\n{:?}", opened.unshredded));

@@ -178,7 +178,7 @@ impl<'a> KeyMatch<'a> {
         let mut by_columns: BTreeMap<BTreeSet<FieldId>, Vec<&Arc<DeleteFile>>> = BTreeMap::new();
         for delete in &self.file.deletes.equality {
             by_columns
-                .entry(delete.file.equality_ids.iter().copied().collect())
+                .entry(delete.file.deletes().equality_ids.iter().copied().collect())
                 .or_default()
                 .push(delete);
         }
@@ -323,7 +323,7 @@ fn fingerprint<'d>(
         let path = storage.canonical(&delete.file.path);
         for hasher in &mut hashers {
             path.hash(hasher);
-            delete.file.equality_ids.hash(hasher);
+            delete.file.deletes().equality_ids.hash(hasher);
         }
     }
     hashers

@@ -247,7 +247,8 @@ fn vector_positions(
             format!("the deletion vector of {}: {reason}", file.file.path),
         )
     };
-    let (Some(offset), Some(size)) = (vector.file.content_offset, vector.file.content_size) else {
+    let details = vector.file.deletes();
+    let (Some(offset), Some(size)) = (details.content_offset, details.content_size) else {
         return Err(corrupt(
             "has no content_offset or content_size_in_bytes".to_owned(),
         ));

@@ -14,7 +14,9 @@ use parquet::file::properties::WriterProperties;
 
 use crate::cache::Cache;
 use crate::counters::Counters;
-use crate::iceberg::manifest::{DataFile, FileContent, FileFormat, PartitionTuple, SequenceNumber};
+use crate::iceberg::manifest::{
+    DataFile, DeleteDetails, FileContent, FileFormat, PartitionTuple, SequenceNumber,
+};
 use crate::iceberg::partition::SpecId;
 use crate::iceberg::types::FieldId;
 use crate::scan::{DeleteFile, FileDeletes, ScanFile};
@@ -102,15 +104,10 @@ impl TestTable {
             partition: Arc::new(PartitionTuple::default()),
             record_count,
             file_size: 0,
-            lower_bounds: vec![],
-            upper_bounds: vec![],
-            null_value_counts: vec![],
             split_offsets_count: 0,
-            equality_ids: vec![],
             first_row_id: None,
-            referenced_data_file: None,
-            content_offset: None,
-            content_size: None,
+            column_statistics: None,
+            delete_details: None,
             key_metadata: false,
         }
     }
@@ -133,7 +130,10 @@ pub fn deletes(file: DataFile) -> Arc<DeleteFile> {
 
 pub fn equality_on(file: DataFile, ids: &[i32]) -> Arc<DeleteFile> {
     deletes(DataFile {
-        equality_ids: ids.iter().copied().map(FieldId).collect(),
+        delete_details: Some(Box::new(DeleteDetails {
+            equality_ids: ids.iter().copied().map(FieldId).collect(),
+            ..DeleteDetails::default()
+        })),
         ..file
     })
 }

@@ -121,7 +121,7 @@ impl DeleteIndex {
                     ));
                 }
                 FileContent::EqualityDeletes => {
-                    if file.equality_ids.is_empty() {
+                    if file.deletes().equality_ids.is_empty() {
                         return Err(ScanError::corrupt(
                             &file.path,
                             "equality deletes that name no column",
@@ -139,13 +139,15 @@ impl DeleteIndex {
                     }
                 }
                 FileContent::PositionDeletes if file.format == FileFormat::Puffin => {
-                    let Some(path) = &file.referenced_data_file else {
+                    let Some(path) = &file.deletes().referenced_data_file else {
                         return Err(ScanError::corrupt(
                             &file.path,
                             "a deletion vector that refers to no data file",
                         ));
                     };
-                    if file.content_offset.is_none() || file.content_size.is_none() {
+                    if file.deletes().content_offset.is_none()
+                        || file.deletes().content_size.is_none()
+                    {
                         return Err(ScanError::corrupt(
                             &file.path,
                             format!(
@@ -160,7 +162,7 @@ impl DeleteIndex {
                         .push(delete);
                 }
                 FileContent::PositionDeletes => {
-                    let path = match &file.referenced_data_file {
+                    let path = match &file.deletes().referenced_data_file {
                         Some(path) => Some(canonical(path)),
                         // Equal bounds name one path. One that is no live file's may have been cut short by its writer.
                         None => only_path(file)
@@ -314,7 +316,7 @@ pub fn named_by_bounds(
 ) -> HashSet<CanonicalPath> {
     let of_positions = deletes.iter().filter(|delete| {
         delete.file.content == FileContent::PositionDeletes
-            && delete.file.referenced_data_file.is_none()
+            && delete.file.deletes().referenced_data_file.is_none()
     });
     of_positions
         .filter_map(|delete| only_path(&delete.file).map(&canonical))
@@ -329,8 +331,8 @@ fn only_path(file: &DataFile) -> Option<&str> {
             .find(|(id, _)| *id == reserved::DELETE_FILE_PATH)
             .map(|(_, bytes)| bytes.as_ref())
     }
-    let lower = path_bound(&file.lower_bounds)?;
-    let upper = path_bound(&file.upper_bounds)?;
+    let lower = path_bound(&file.statistics().lower_bounds)?;
+    let upper = path_bound(&file.statistics().upper_bounds)?;
     if lower == upper {
         std::str::from_utf8(lower).ok()
     } else {

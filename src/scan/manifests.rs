@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::cache::{Cache, CacheKey};
 use crate::iceberg::FormatError;
 use crate::iceberg::manifest::{
-    DataFile, FileContent, ManifestContent, ManifestEntry, ManifestFile, Statistics,
-    parse_manifest, parse_manifest_list,
+    ColumnStatistics, DataFile, DeleteDetails, FileContent, ManifestContent, ManifestEntry,
+    ManifestFile, Statistics, parse_manifest, parse_manifest_list,
 };
 use crate::iceberg::metadata::{Snapshot, SnapshotManifests, TableMetadata};
 use crate::iceberg::types::FieldId;
@@ -65,7 +65,7 @@ fn compared_columns(deletes: &[Manifest]) -> Vec<FieldId> {
     let entries = deletes.iter().flat_map(|manifest| manifest.entries.iter());
     let mut ids: Vec<FieldId> = entries
         .filter(|entry| entry.file.content == FileContent::EqualityDeletes)
-        .flat_map(|entry| entry.file.equality_ids.iter().copied())
+        .flat_map(|entry| entry.file.deletes().equality_ids.iter().copied())
         .collect();
     ids.sort_unstable();
     ids.dedup();
@@ -191,26 +191,25 @@ fn format_error(path: &str, source: FormatError) -> ScanError {
 fn weight(entry: &ManifestEntry) -> usize {
     let DataFile {
         path,
-        lower_bounds,
-        upper_bounds,
-        null_value_counts,
-        equality_ids,
-        referenced_data_file,
+        column_statistics,
+        delete_details,
         ..
     } = &*entry.file;
-    let bounds = lower_bounds
-        .iter()
-        .chain(upper_bounds)
-        .map(|(_, bytes)| bytes.len() + 24)
-        .sum::<usize>();
-    size_of::<ManifestEntry>()
-        + SHARED
-        + size_of::<DataFile>()
-        + path.len()
-        + bounds
-        + null_value_counts.len() * 16
-        + equality_ids.len() * 4
-        + referenced_data_file.as_ref().map_or(0, String::len)
+    let statistics = column_statistics.as_deref().map_or(0, |statistics| {
+        let bounds = statistics
+            .lower_bounds
+            .iter()
+            .chain(&statistics.upper_bounds);
+        size_of::<ColumnStatistics>()
+            + bounds.map(|(_, bytes)| bytes.len() + 24).sum::<usize>()
+            + statistics.null_value_counts.len() * 16
+    });
+    let details = delete_details.as_deref().map_or(0, |details| {
+        size_of::<DeleteDetails>()
+            + details.equality_ids.len() * 4
+            + details.referenced_data_file.as_ref().map_or(0, String::len)
+    });
+    size_of::<ManifestEntry>() + SHARED + size_of::<DataFile>() + path.len() + statistics + details
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::iceberg::value::Value;
 
 /// Whether the equality deletes of `delete` may hit a row of `data`.
 pub fn may_hit(delete: &DataFile, data: &DataFile, metadata: &TableMetadata) -> bool {
-    !delete.equality_ids.iter().any(|id| {
+    !delete.deletes().equality_ids.iter().any(|id| {
         let values_meet =
             column_type(*id, metadata).is_none_or(|ty| ranges_meet(delete, data, *id, ty));
         !values_meet && (has_no_null(delete, *id) || has_no_null(data, *id))
@@ -42,7 +42,8 @@ fn column_type(id: FieldId, metadata: &TableMetadata) -> Option<&PrimitiveType> 
 }
 
 fn has_no_null(file: &DataFile, id: FieldId) -> bool {
-    file.null_value_counts
+    file.statistics()
+        .null_value_counts
         .iter()
         .any(|(column, nulls)| *column == id && *nulls == 0)
 }
@@ -69,8 +70,8 @@ impl Range {
             Value::from_bytes(ty, bytes).ok()
         };
         Some(Range {
-            lower: bound(&file.lower_bounds)?,
-            upper: bound(&file.upper_bounds)?,
+            lower: bound(&file.statistics().lower_bounds)?,
+            upper: bound(&file.statistics().upper_bounds)?,
         })
     }
 

@@ -13,15 +13,10 @@ fn data_file() -> DataFile {
         partition: Arc::new(PartitionTuple::default()),
         record_count: 1,
         file_size: 1,
-        lower_bounds: vec![],
-        upper_bounds: vec![],
-        null_value_counts: vec![],
         split_offsets_count: 0,
-        equality_ids: vec![],
         first_row_id: None,
-        referenced_data_file: None,
-        content_offset: None,
-        content_size: None,
+        column_statistics: None,
+        delete_details: None,
         key_metadata: false,
     }
 }

@@ -113,7 +113,11 @@ impl Parts {
     /// Bytes of memory, about. What the plan shares with the manifests counts here too, for it is kept as long as this is.
     pub(super) fn weight(&self) -> usize {
         let files = self.plan.files.iter().map(|file| {
-            let bounds = file.file.lower_bounds.iter().chain(&file.file.upper_bounds);
+            let statistics = file.file.statistics();
+            let bounds = statistics
+                .lower_bounds
+                .iter()
+                .chain(&statistics.upper_bounds);
             FILE_BYTES + file.file.path.len() + bounds.map(|(_, b)| b.len() + 32).sum::<usize>()
         });
         let made = self.made.values().map(|name| name.len() + 64);
@@ -156,15 +160,10 @@ mod tests {
                 partition: Arc::new(PartitionTuple::default()),
                 record_count: 1,
                 file_size: 1,
-                lower_bounds: vec![],
-                upper_bounds: vec![],
-                null_value_counts: vec![],
                 split_offsets_count: 0,
-                equality_ids: vec![],
                 first_row_id: None,
-                referenced_data_file: None,
-                content_offset: None,
-                content_size: None,
+                column_statistics: None,
+                delete_details: None,
                 key_metadata: false,
             }),
             sequence_number: SequenceNumber(1),

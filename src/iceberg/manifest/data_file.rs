@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    ColumnBounds, DataFile, FileContent, FileFormat, ManifestContent, PartitionTuple, Statistics,
+    ColumnBounds, ColumnStatistics, DataFile, DeleteDetails, FileContent, FileFormat,
+    ManifestContent, PartitionTuple, Statistics,
 };
 use crate::iceberg::avro::{Cursor, Record, Schema};
 use crate::iceberg::error::FormatError;
@@ -80,15 +81,10 @@ pub(super) struct RawFile {
     format: Option<String>,
     record_count: Option<i64>,
     file_size: Option<i64>,
-    lower_bounds: ColumnBounds,
-    upper_bounds: ColumnBounds,
-    null_value_counts: Vec<(FieldId, u64)>,
+    statistics: ColumnStatistics,
+    deletes: DeleteDetails,
     split_offsets_count: usize,
-    equality_ids: Vec<FieldId>,
     first_row_id: Option<i64>,
-    referenced_data_file: Option<String>,
-    content_offset: Option<i64>,
-    content_size: Option<i64>,
     key_metadata: bool,
 }
 
@@ -112,10 +108,10 @@ impl RawFile {
             id::FORMAT => self.format = cursor.text(schema)?.map(str::to_owned),
             id::RECORD_COUNT => self.record_count = cursor.integer(schema)?,
             id::FILE_SIZE => self.file_size = cursor.integer(schema)?,
-            id::LOWER_BOUNDS => self.lower_bounds = bounds(cursor, schema, statistics)?,
-            id::UPPER_BOUNDS => self.upper_bounds = bounds(cursor, schema, statistics)?,
+            id::LOWER_BOUNDS => self.statistics.lower_bounds = bounds(cursor, schema, statistics)?,
+            id::UPPER_BOUNDS => self.statistics.upper_bounds = bounds(cursor, schema, statistics)?,
             id::NULL_VALUE_COUNTS => {
-                let counts = &mut self.null_value_counts;
+                let counts = &mut self.statistics.null_value_counts;
                 by_field(cursor, schema, |cursor, field, schema| {
                     let count = cursor
                         .integer(schema)?
@@ -133,7 +129,7 @@ impl RawFile {
                 })?;
             }
             id::EQUALITY_IDS => {
-                let ids = &mut self.equality_ids;
+                let ids = &mut self.deletes.equality_ids;
                 cursor.items(schema, |cursor, item| {
                     ids.push(field_id(cursor.integer(item)?)?);
                     Ok(())
@@ -141,10 +137,15 @@ impl RawFile {
             }
             id::FIRST_ROW_ID => self.first_row_id = cursor.integer(schema)?,
             id::REFERENCED_DATA_FILE => {
-                self.referenced_data_file = cursor.text(schema)?.map(str::to_owned)
+                self.deletes.referenced_data_file = cursor.text(schema)?.map(str::to_owned)
             }
-            id::CONTENT_OFFSET => self.content_offset = cursor.integer(schema)?,
-            id::CONTENT_SIZE => self.content_size = cursor.integer(schema)?,
+            id::CONTENT_OFFSET => {
+                self.deletes.content_offset = offset("content_offset", cursor.integer(schema)?)?
+            }
+            id::CONTENT_SIZE => {
+                self.deletes.content_size =
+                    offset("content_size_in_bytes", cursor.integer(schema)?)?
+            }
             id::KEY_METADATA => self.key_metadata = cursor.binary(schema)?.is_some(),
             _ => cursor.skip(schema)?,
         }
@@ -154,19 +155,20 @@ impl RawFile {
     /// Whether a delete file has what says which rows it deletes: an equality delete without columns would delete
     /// them all.
     fn check_deletes(&self, content: FileContent) -> Result<(), FormatError> {
+        let deletes = &self.deletes;
         let is_vector = self
             .format
             .as_deref()
             .is_some_and(|name| name.eq_ignore_ascii_case("puffin"));
         let missing = match content {
-            FileContent::EqualityDeletes if self.equality_ids.is_empty() => Some("equality_ids"),
-            FileContent::PositionDeletes if is_vector && self.referenced_data_file.is_none() => {
+            FileContent::EqualityDeletes if deletes.equality_ids.is_empty() => Some("equality_ids"),
+            FileContent::PositionDeletes if is_vector && deletes.referenced_data_file.is_none() => {
                 Some("referenced_data_file")
             }
-            FileContent::PositionDeletes if is_vector && self.content_offset.is_none() => {
+            FileContent::PositionDeletes if is_vector && deletes.content_offset.is_none() => {
                 Some("content_offset")
             }
-            FileContent::PositionDeletes if is_vector && self.content_size.is_none() => {
+            FileContent::PositionDeletes if is_vector && deletes.content_size.is_none() => {
                 Some("content_size_in_bytes")
             }
             _ => None,
@@ -188,9 +190,9 @@ impl RawFile {
         partition: Arc<PartitionTuple>,
     ) -> Result<DataFile, FormatError> {
         // A manifest may hold 100,000 of these: what the vectors grew too far is given back.
-        self.lower_bounds.shrink_to_fit();
-        self.upper_bounds.shrink_to_fit();
-        self.null_value_counts.shrink_to_fit();
+        self.statistics.lower_bounds.shrink_to_fit();
+        self.statistics.upper_bounds.shrink_to_fit();
+        self.statistics.null_value_counts.shrink_to_fit();
         let content = match (self.content.unwrap_or(0), manifest) {
             (0, ManifestContent::Data) => FileContent::Data,
             (1, ManifestContent::Deletes) => FileContent::PositionDeletes,
@@ -216,25 +218,14 @@ impl RawFile {
                 "file_size_in_bytes",
                 required("file_size_in_bytes", self.file_size)?,
             )?,
-            lower_bounds: self.lower_bounds,
-            upper_bounds: self.upper_bounds,
-            null_value_counts: self.null_value_counts,
             split_offsets_count: self.split_offsets_count,
-            equality_ids: self.equality_ids,
             first_row_id: self
                 .first_row_id
                 .map(|id| not_negative("first_row_id", id).map(|_| id))
                 .transpose()?,
-            referenced_data_file: self.referenced_data_file,
-            content_offset: self
-                .content_offset
-                .map(|v| not_negative("content_offset", v))
-                .transpose()?,
-            content_size: self
-                .content_size
-                .map(|v| not_negative("content_size_in_bytes", v))
-                .transpose()?,
             key_metadata: self.key_metadata,
+            column_statistics: unless_default(self.statistics),
+            delete_details: unless_default(self.deletes),
         })
     }
 }
@@ -303,6 +294,15 @@ fn field_id(number: Option<i64>) -> Result<FieldId, FormatError> {
 
 fn not_negative(what: &str, number: i64) -> Result<u64, FormatError> {
     u64::try_from(number).map_err(|_| FormatError::invalid(what, format!("is {number}")))
+}
+
+fn offset(what: &str, number: Option<i64>) -> Result<Option<u64>, FormatError> {
+    number.map(|number| not_negative(what, number)).transpose()
+}
+
+/// `None` for a value that says nothing.
+fn unless_default<T: Default + PartialEq>(value: T) -> Option<Box<T>> {
+    (value != T::default()).then(|| Box::new(value))
 }
 
 fn file_format(name: &str) -> FileFormat {

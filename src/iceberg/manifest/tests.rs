@@ -370,16 +370,15 @@ fn rule_22_a_data_file_is_read_whole() {
         partition: Arc::new(partition),
         record_count: 3,
         file_size: 1000,
-        lower_bounds: vec![(FieldId(1), Box::from([1]))],
-        upper_bounds: Vec::new(),
-        null_value_counts: vec![(FieldId(1), 2)],
         split_offsets_count: 2,
-        equality_ids: Vec::new(),
         first_row_id: Some(100),
-        referenced_data_file: None,
-        content_offset: None,
-        content_size: None,
         key_metadata: false,
+        column_statistics: Some(Box::new(ColumnStatistics {
+            lower_bounds: vec![(FieldId(1), Box::from([1]))],
+            upper_bounds: Vec::new(),
+            null_value_counts: vec![(FieldId(1), 2)],
+        })),
+        delete_details: None,
     };
     assert_eq!(*read.file, expected);
 }
@@ -406,9 +405,14 @@ fn statistics_that_nobody_asks_for_are_not_kept() {
         let file = read.unwrap().remove(0).file;
         assert_eq!(file.split_offsets_count, 2);
         let ids = |bounds: &ColumnBounds| bounds.iter().map(|(id, _)| id.0).collect::<Vec<_>>();
-        let counted: Vec<i32> = file.null_value_counts.iter().map(|(id, _)| id.0).collect();
-        assert_eq!(ids(&file.lower_bounds), counted);
-        assert_eq!(ids(&file.upper_bounds), counted);
+        let counted: Vec<i32> = file
+            .statistics()
+            .null_value_counts
+            .iter()
+            .map(|(id, _)| id.0)
+            .collect();
+        assert_eq!(ids(&file.statistics().lower_bounds), counted);
+        assert_eq!(ids(&file.statistics().upper_bounds), counted);
         counted
     };
     assert_eq!(kept(Statistics::All), [1, 7]);
@@ -441,12 +445,18 @@ fn rule_22_delete_files_keep_what_they_delete_by() {
         (FileContent::PositionDeletes, &FileFormat::Puffin)
     );
     assert_eq!(
-        (vector.content_offset, vector.content_size),
+        (
+            vector.deletes().content_offset,
+            vector.deletes().content_size
+        ),
         (Some(4), Some(40))
     );
-    assert_eq!(vector.referenced_data_file.as_deref(), Some("f"));
+    assert_eq!(vector.deletes().referenced_data_file.as_deref(), Some("f"));
     assert_eq!(entries[1].file.content, FileContent::EqualityDeletes);
-    assert_eq!(entries[1].file.equality_ids, [FieldId(2), FieldId(1)]);
+    assert_eq!(
+        entries[1].file.deletes().equality_ids,
+        [FieldId(2), FieldId(1)]
+    );
     assert_eq!(vector.first_row_id, None, "delete files have no row ids");
 }
 
@@ -768,4 +778,20 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_data_file_of_which_no_statistics_are_kept_takes_little_memory() {
+    let read = parse_manifest(
+        &manifest(&[file("f")]),
+        &listed(),
+        &table(),
+        &Statistics::Of(vec![]),
+    );
+    let file = read.unwrap().remove(0).file;
+    assert_eq!(
+        (&file.column_statistics, &file.delete_details),
+        (&None, &None)
+    );
+    assert!(size_of::<DataFile>() <= 128, "{}", size_of::<DataFile>());
 }

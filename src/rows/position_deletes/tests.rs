@@ -7,7 +7,7 @@ use arrow::datatypes::{Field, Int32Type};
 use proptest::prelude::*;
 
 use super::*;
-use crate::iceberg::manifest::{DataFile, FileContent, FileFormat};
+use crate::iceberg::manifest::{DataFile, DeleteDetails, FileContent, FileFormat};
 use crate::rows::test_table::{LOCATION, TestTable, column, deletes, scan_file};
 use crate::scan::FileDeletes;
 
@@ -257,8 +257,11 @@ fn with_vector(table: &TestTable, positions: &[u32], record_count: u64) -> ScanF
     fs::write(table.directory.path().join("v.puffin"), puffin).unwrap();
     let entry = DataFile {
         format: FileFormat::Puffin,
-        content_offset: Some(offset),
-        content_size: Some(blob.len() as u64),
+        delete_details: Some(Box::new(DeleteDetails {
+            content_offset: Some(offset),
+            content_size: Some(blob.len() as u64),
+            ..DeleteDetails::default()
+        })),
         ..table.entry(FileContent::PositionDeletes, "v.puffin", record_count)
     };
     let deletes = FileDeletes {
@@ -303,7 +306,8 @@ fn rule_32_a_vector_of_an_impossible_size_is_not_read() {
     let table = TestTable::new();
     let mut file = with_vector(&table, &[1], 1);
     let mut vector = file.deletes.vector.as_deref().unwrap().clone();
-    Arc::make_mut(&mut vector.file).content_size = Some(1 << 40);
+    let details = &mut Arc::make_mut(&mut vector.file).delete_details;
+    details.get_or_insert_default().content_size = Some(1 << 40);
     file.deletes.vector = Some(Arc::new(vector));
     assert!(
         error(&table, &file)

@@ -235,15 +235,10 @@ fn rule_40_only_identity_fields_of_the_files_own_spec_give_constants() {
         }),
         record_count: 1,
         file_size: 1,
-        lower_bounds: vec![],
-        upper_bounds: vec![],
-        null_value_counts: vec![],
         split_offsets_count: 0,
-        equality_ids: vec![],
         first_row_id: None,
-        referenced_data_file: None,
-        content_offset: None,
-        content_size: None,
+        column_statistics: None,
+        delete_details: None,
         key_metadata: false,
     };
     let context = ProjectionContext::new(&data_file, Some(&spec), None);

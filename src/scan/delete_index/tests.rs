@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::*;
+use crate::iceberg::manifest::{ColumnStatistics, DeleteDetails};
 use crate::scan::{ScanFile, match_deletes};
 
 /// Spec 0 is unpartitioned; all others partition by field 1000.
@@ -18,21 +19,27 @@ fn file(content: FileContent, path: &str, spec: i32, partition: Option<Value>) -
         partition: Arc::new(PartitionTuple { fields }),
         record_count: 100,
         file_size: 1000,
-        lower_bounds: vec![],
-        upper_bounds: vec![],
-        null_value_counts: vec![],
         split_offsets_count: 0,
-        equality_ids: if content == FileContent::EqualityDeletes {
-            vec![FieldId(1)]
-        } else {
-            vec![]
-        },
         first_row_id: None,
-        referenced_data_file: None,
-        content_offset: None,
-        content_size: None,
         key_metadata: false,
+        column_statistics: None,
+        delete_details: (content == FileContent::EqualityDeletes).then(|| {
+            Box::new(DeleteDetails {
+                equality_ids: vec![FieldId(1)],
+                ..DeleteDetails::default()
+            })
+        }),
     }
+}
+
+fn details(file: &mut Arc<DataFile>) -> &mut DeleteDetails {
+    Arc::make_mut(file).delete_details.get_or_insert_default()
+}
+
+fn statistics(file: &mut Arc<DataFile>) -> &mut ColumnStatistics {
+    Arc::make_mut(file)
+        .column_statistics
+        .get_or_insert_default()
 }
 
 fn in_partition(value: i32) -> (i32, Option<Value>) {
@@ -80,7 +87,7 @@ fn equality(path: &str, sequence_number: i64, partition: (i32, Option<Value>)) -
 }
 
 fn referring_to(data: &str, mut delete: DeleteFile) -> DeleteFile {
-    Arc::make_mut(&mut delete.file).referenced_data_file = Some(data.to_owned());
+    details(&mut delete.file).referenced_data_file = Some(data.to_owned());
     delete
 }
 
@@ -92,8 +99,8 @@ fn vector(
 ) -> DeleteFile {
     let mut vector = referring_to(data, position(path, sequence_number, partition));
     Arc::make_mut(&mut vector.file).format = FileFormat::Puffin;
-    Arc::make_mut(&mut vector.file).content_offset = Some(4);
-    Arc::make_mut(&mut vector.file).content_size = Some(40);
+    details(&mut vector.file).content_offset = Some(4);
+    details(&mut vector.file).content_size = Some(40);
     vector
 }
 
@@ -190,9 +197,9 @@ fn rule_26_position_deletes_that_refer_to_a_file_apply_to_it_alone() {
 fn rule_26_equal_bounds_of_file_path_tell_which_file_is_meant() {
     let bounded = |name: &str, lower: &str, upper: &str| {
         let mut delete = position(name, 5, UNPARTITIONED);
-        Arc::make_mut(&mut delete.file).lower_bounds =
+        statistics(&mut delete.file).lower_bounds =
             vec![(reserved::DELETE_FILE_PATH, lower.as_bytes().into())];
-        Arc::make_mut(&mut delete.file).upper_bounds =
+        statistics(&mut delete.file).upper_bounds =
             vec![(reserved::DELETE_FILE_PATH, upper.as_bytes().into())];
         delete
     };
@@ -248,14 +255,14 @@ fn rule_27_two_vectors_for_one_file_are_an_error() {
 #[test]
 fn rule_27_a_vector_must_say_what_it_is_for_and_where_it_lies() {
     let mut nameless = vector("v", "/t/a", 5, UNPARTITIONED);
-    Arc::make_mut(&mut nameless.file).referenced_data_file = None;
+    details(&mut nameless.file).referenced_data_file = None;
     refused(
         data("/t/a", 5, UNPARTITIONED),
         vec![nameless],
         "refers to no data file",
     );
     let mut placeless = vector("v", "/t/a", 5, UNPARTITIONED);
-    Arc::make_mut(&mut placeless.file).content_offset = None;
+    details(&mut placeless.file).content_offset = None;
     refused(
         data("/t/a", 5, UNPARTITIONED),
         vec![placeless],
@@ -318,7 +325,7 @@ fn rule_29_equality_deletes_match_older_files_of_their_partition_or_everywhere()
 #[test]
 fn rule_29_equality_deletes_without_columns_are_an_error() {
     let mut keyless = equality("e", 6, UNPARTITIONED);
-    Arc::make_mut(&mut keyless.file).equality_ids.clear();
+    details(&mut keyless.file).equality_ids.clear();
     refused(
         data("/t/a", 5, UNPARTITIONED),
         vec![keyless],
@@ -329,11 +336,11 @@ fn rule_29_equality_deletes_without_columns_are_an_error() {
 #[test]
 fn rule_30_bounds_of_other_columns_discard_no_delete() {
     let mut file = data("/t/a", 5, UNPARTITIONED);
-    Arc::make_mut(&mut file.file).lower_bounds = vec![(FieldId(2), [0].into())];
-    Arc::make_mut(&mut file.file).upper_bounds = vec![(FieldId(2), [1].into())];
+    statistics(&mut file.file).lower_bounds = vec![(FieldId(2), [0].into())];
+    statistics(&mut file.file).upper_bounds = vec![(FieldId(2), [1].into())];
     let mut delete = equality("e", 6, UNPARTITIONED);
-    Arc::make_mut(&mut delete.file).lower_bounds = vec![(FieldId(2), [5].into())];
-    Arc::make_mut(&mut delete.file).upper_bounds = vec![(FieldId(2), [6].into())];
+    statistics(&mut delete.file).lower_bounds = vec![(FieldId(2), [5].into())];
+    statistics(&mut delete.file).upper_bounds = vec![(FieldId(2), [6].into())];
     assert_eq!(applied(file, vec![delete]), " |  | e");
 }
 

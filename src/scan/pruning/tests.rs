@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::iceberg::manifest::{FileContent, FileFormat, PartitionTuple};
+use crate::iceberg::manifest::{
+    ColumnStatistics, DeleteDetails, FileContent, FileFormat, PartitionTuple,
+};
 use crate::iceberg::partition::SpecId;
 
 fn metadata() -> TableMetadata {
@@ -32,25 +34,27 @@ fn file(columns: &[Column<'_>]) -> DataFile {
         partition: Arc::new(PartitionTuple::default()),
         record_count: 1,
         file_size: 1,
-        lower_bounds: columns
-            .iter()
-            .map(|(column, lower, _, _)| (id(*column), (*lower).into()))
-            .collect(),
-        upper_bounds: columns
-            .iter()
-            .map(|(column, _, upper, _)| (id(*column), (*upper).into()))
-            .collect(),
-        null_value_counts: columns
-            .iter()
-            .filter_map(|(column, _, _, nulls)| Some((id(*column), (*nulls)?)))
-            .collect(),
         split_offsets_count: 0,
-        equality_ids: columns.iter().map(|(column, ..)| id(*column)).collect(),
         first_row_id: None,
-        referenced_data_file: None,
-        content_offset: None,
-        content_size: None,
         key_metadata: false,
+        column_statistics: Some(Box::new(ColumnStatistics {
+            lower_bounds: columns
+                .iter()
+                .map(|(column, lower, _, _)| (id(*column), (*lower).into()))
+                .collect(),
+            upper_bounds: columns
+                .iter()
+                .map(|(column, _, upper, _)| (id(*column), (*upper).into()))
+                .collect(),
+            null_value_counts: columns
+                .iter()
+                .filter_map(|(column, _, _, nulls)| Some((id(*column), (*nulls)?)))
+                .collect(),
+        })),
+        delete_details: Some(Box::new(DeleteDetails {
+            equality_ids: columns.iter().map(|(column, ..)| id(*column)).collect(),
+            ..DeleteDetails::default()
+        })),
     }
 }
 
@@ -107,7 +111,8 @@ fn rule_30_what_is_unknown_or_not_to_be_relied_on_keeps_a_delete() {
         "garbage"
     );
     let mut unbounded = longs(1, 5, Some(0));
-    unbounded.upper_bounds.clear();
+    let statistics = &mut unbounded.column_statistics;
+    statistics.get_or_insert_default().upper_bounds.clear();
     assert!(hits(&unbounded, &longs(6, 9, Some(0))));
     let double = |value: f64| file(&[(3, &value.to_le_bytes(), &value.to_le_bytes(), Some(0))]);
     assert!(hits(&double(1.0), &double(2.0)), "NaN may stand in both");
