@@ -13,8 +13,8 @@
 //! | `struct`, `array`, `map` | group, LIST, MAP |
 //!
 //! Field ids are the attribute `iceberg.id`. A column is required where `iceberg.required` says so, and optional
-//! without it. Refused: `uniontype`, encrypted columns, the codec LZO, and a `timestamp` that was written in another
-//! time zone than UTC, which Iceberg's own writers never do.
+//! without it. A `timestamp` shows the wall clock of its writer, whose time zone the file names ([`zone`]). Refused:
+//! `uniontype`, encrypted columns, the codec LZO.
 //!
 //! A stripe's streams are read together, and its rows taken from them one after the other.
 
@@ -36,6 +36,7 @@ mod proto;
 mod rle;
 mod stream;
 mod stripe;
+mod zone;
 
 /// Bytes of a footer once decompressed, at most.
 const MAX_FOOTER: usize = 256 << 20;

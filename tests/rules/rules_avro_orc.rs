@@ -1,5 +1,9 @@
 //! Rule 50: Avro and ORC data and delete files.
 
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
 use libc::{EIO, ENOTSUP};
 use serde_json::{Value, json};
 
@@ -400,8 +404,8 @@ fn rule_50_what_orc_has_and_bergfs_or_iceberg_has_not_is_refused_by_name() {
         (codec(3), "the codec LZO", 300),
         (codec(9), "the ORC codec 9", 300),
         (
-            changed_orc(b"GMT", b"CET"),
-            "a timestamp written in the time zone \"CET\"",
+            changed_orc(b"GMT", b"XET"),
+            "a timestamp written in the unknown time zone \"XET\"",
             300,
         ),
         (
@@ -483,4 +487,36 @@ fn rule_50_damaged_avro_and_orc_files_are_errors() {
             assert_eq!(read.unwrap_err(), EIO, "{name} cut to {len} bytes");
         }
     }
+}
+
+/// Files that the ORC project's Java writer made in other time zones (`Zones.java`), and what Iceberg Java reads in them:
+/// the clock on the writer's wall, as far as it can be told.
+#[test]
+fn rule_50_orc_timestamps_show_the_wall_clock_of_their_writer() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/orc/zones");
+    let expected = fs::read(directory.join("rows.json")).unwrap();
+    let expected: BTreeMap<String, Vec<String>> = serde_json::from_slice(&expected).unwrap();
+    assert_eq!(expected.len(), 11);
+    for (name, times) in expected {
+        let mut t = TableBuilder::new(2, "1 t: timestamp");
+        let rows = i64::try_from(times.len()).unwrap();
+        let a = t.adopt("a.orc", &fs::read(directory.join(&name)).unwrap(), rows);
+        t.commit(Commit::of([a]));
+        t.save();
+        let times: Vec<_> = times.iter().map(|time| with_micros(time)).collect();
+        for opened in Opened::every_way(&t.root()) {
+            let text = opened.read("current/t.csv").unwrap();
+            let text = std::str::from_utf8(&text).unwrap();
+            let shown: Vec<_> = text.lines().skip(1).collect();
+            assert_eq!(shown, times, "{name}");
+        }
+    }
+}
+
+/// A time as Java writes it, with the seconds and six digits behind the point that it leaves out where they are zero.
+fn with_micros(time: &str) -> String {
+    let (minutes, seconds) = time.split_at("0000-00-00T00:00".len());
+    let (seconds, fraction) = seconds.split_once('.').unwrap_or((seconds, ""));
+    let seconds = if seconds.is_empty() { ":00" } else { seconds };
+    format!("{minutes}{seconds}.{fraction:0<6}")
 }

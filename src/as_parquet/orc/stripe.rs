@@ -7,12 +7,10 @@ use bytes::Bytes;
 use super::proto::{Encoding, StripeFooter};
 use super::rle::{BooleansReader, BytesReader, IntegersReader, Version};
 use super::stream::{Compression, Stream};
+use super::zone::Zone;
 use super::{Kind, Node, Stored, corrupt};
 use crate::as_parquet::Failure;
 use crate::as_parquet::columns::{At, Cell, Columns, too_wide};
-
-/// 2015-01-01T00:00:00 UTC in seconds since 1970: what timestamps count from.
-const TIMESTAMP_BASE: i64 = 1_420_070_400;
 
 /// Bytes of a column's dictionary in one stripe, at most.
 const MAX_DICTIONARY: usize = 1 << 30;
@@ -52,6 +50,15 @@ impl StripeStreams {
             encodings: footer.encodings,
             timezone: footer.timezone,
             compression,
+        })
+    }
+
+    /// The writer's time zone.
+    fn zone(&self) -> Result<Zone, Failure> {
+        let name = &self.timezone;
+        Zone::named(name).ok_or_else(|| {
+            let reason = format!("a timestamp written in the unknown time zone {name:?}");
+            Failure::Unsupported(reason)
         })
     }
 
@@ -104,7 +111,7 @@ enum Reader<'n> {
     /// Numbers, and the scale of each.
     Decimal(Stream, IntegersReader),
     /// Seconds, and nanoseconds.
-    Timestamp(IntegersReader, IntegersReader),
+    Timestamp(IntegersReader, IntegersReader, Zone),
 }
 
 /// Recursion goes down the schema, whose depth is bounded.
@@ -150,16 +157,14 @@ impl<'n> Column<'n> {
                     Reader::Decimal(streams.take(column, DATA), scales)
                 }
                 Stored::Timestamp { instant, .. } => {
-                    let reader =
-                        Reader::Timestamp(integers(DATA, true), integers(SECONDARY, false));
-                    let utc = ["", "UTC", "GMT", "Etc/UTC", "Etc/GMT", "Z"];
-                    if !instant && !utc.contains(&streams.timezone.as_str()) {
-                        return Err(Failure::Unsupported(format!(
-                            "a timestamp written in the time zone {:?}",
-                            streams.timezone
-                        )));
-                    }
-                    reader
+                    let times = integers(DATA, true);
+                    let nanos = integers(SECONDARY, false);
+                    let zone = if *instant {
+                        Zone::utc()
+                    } else {
+                        streams.zone()?
+                    };
+                    Reader::Timestamp(times, nanos, zone)
                 }
             },
         };
@@ -276,9 +281,9 @@ impl Reader<'_> {
                 let unscaled = rescaled(value, own, scale).ok_or_else(too_wide)?;
                 return to.push(unscaled, leaf, at, out);
             }
-            (Reader::Timestamp(seconds, nanos), stored) => {
+            (Reader::Timestamp(seconds, nanos, zone), stored) => {
                 let nanoseconds = matches!(stored, Stored::Timestamp { nanos: true, .. });
-                let time = timestamp(seconds.next()?, nanos.next()?, nanoseconds);
+                let time = timestamp(seconds.next()?, nanos.next()?, zone, nanoseconds);
                 Cell::Int64(time.ok_or_else(|| corrupt("a time beyond the range of its type"))?)
             }
             (Reader::Decimal(..) | Reader::Struct(_) | Reader::List(..) | Reader::Map(..), _) => {
@@ -333,8 +338,8 @@ fn rescaled(value: i128, from: i64, to: u8) -> Option<i128> {
 /// A count of microseconds (cut toward minus infinity) or nanoseconds since 1970. The seconds of times before 1970 were
 /// cut toward zero, except that those of a thousandth of a second and less were not (ORC-763); writers and readers have
 /// agreed on that since. Arrow's writer gives such times negative nanoseconds.
-fn timestamp(seconds: i64, nanos: i64, nanoseconds: bool) -> Option<i64> {
-    let mut seconds = seconds.checked_add(TIMESTAMP_BASE)?;
+fn timestamp(seconds: i64, nanos: i64, zone: &Zone, nanoseconds: bool) -> Option<i64> {
+    let mut seconds = seconds.checked_add(zone.base)?;
     let zeros = u32::try_from(nanos & 7).ok()?;
     let mut nanos = nanos >> 3;
     if zeros > 0 {
@@ -346,6 +351,7 @@ fn timestamp(seconds: i64, nanos: i64, nanoseconds: bool) -> Option<i64> {
     if seconds < 0 && nanos > 999_999 {
         seconds = seconds.checked_sub(1)?;
     }
+    let seconds = zone.wall(seconds)?;
     if nanoseconds {
         let time = i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
         i64::try_from(time).ok()
