@@ -20,9 +20,11 @@ use super::{Client, Opening, Properties, StorageError, StoreUrl, cannot_open, fl
 
 mod profile;
 mod role;
+mod signature;
 
 use profile::Profile;
 use role::Role;
+pub use signature::sign_for_aws;
 
 /// The region of endpoints that have none: what they sign for.
 const ANY_REGION: &str = "us-east-1";

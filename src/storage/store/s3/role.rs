@@ -6,12 +6,11 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use object_store::CredentialProvider;
-use object_store::aws::{AwsAuthorizer, AwsCredential};
-use object_store::client::{HttpRequest, HttpRequestBody};
+use object_store::aws::AwsCredential;
 use reqwest::{Method, Request, Url};
 use tokio::sync::Mutex;
 
-use super::{failed, variable};
+use super::{failed, sign_for_aws, variable};
 use crate::storage::StorageError;
 use crate::storage::web::{self, Limits};
 
@@ -72,16 +71,8 @@ impl Role {
         if let Some(id) = &self.external_id {
             url.query_pairs_mut().append_pair("ExternalId", id);
         }
-        let mut signed = HttpRequest::new(HttpRequestBody::empty());
-        *signed.uri_mut() = url
-            .as_str()
-            .parse()
-            .map_err(|_| wrong("no valid URL".to_owned()))?;
-        AwsAuthorizer::new(&base, "sts", &self.region)
-            .try_authorize(&mut signed, None)
-            .map_err(|error| wrong(error.to_string()))?;
         let mut request = Request::new(Method::GET, url);
-        *request.headers_mut() = signed.headers().clone();
+        sign_for_aws(&mut request, &base, "sts", &self.region).map_err(wrong)?;
         let answer = web::send(request, Limits::default(), None)
             .await
             .map_err(|error| wrong(error.to_string()))?;
