@@ -244,3 +244,89 @@ impl Renewable for Fixed {
         false
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+    use super::*;
+    use crate::storage::web;
+
+    /// Gives keys that last an hour, each with its number for its id, unless it is away.
+    #[derive(Debug, Default)]
+    struct Giver {
+        away: AtomicBool,
+        asked: AtomicU32,
+    }
+
+    #[async_trait]
+    impl Source for Giver {
+        async fn take(&self) -> Result<Taken, StorageError> {
+            let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+            if self.away.load(Ordering::Relaxed) {
+                return Err(StorageError::Property {
+                    name: "keys".to_owned(),
+                    reason: "away".to_owned(),
+                });
+            }
+            let keys = AwsCredential {
+                key_id: number.to_string(),
+                secret_key: "secret".to_owned(),
+                token: None,
+            };
+            Ok((keys, Some(SystemTime::now() + Duration::from_secs(3600))))
+        }
+    }
+
+    fn id(fresh: &Fresh<Giver>) -> Result<String, String> {
+        let keys = web::block_on(fresh.get()).unwrap();
+        keys.map(|keys| keys.key_id.clone())
+            .map_err(|error| error.to_string())
+    }
+
+    fn age(fresh: &Fresh<Giver>, change: impl FnOnce(&mut Kept)) {
+        change(fresh.state().keys.as_mut().unwrap());
+    }
+
+    #[test]
+    fn keys_are_taken_once_and_again_before_they_run_out() {
+        let fresh = Fresh::new(Giver::default());
+        assert_eq!(id(&fresh).unwrap(), "1");
+        assert_eq!(id(&fresh).unwrap(), "1");
+        age(&fresh, |kept| kept.renew = Some(SystemTime::UNIX_EPOCH));
+        assert_eq!(id(&fresh).unwrap(), "2");
+        assert_eq!(id(&fresh).unwrap(), "2");
+    }
+
+    #[test]
+    fn keys_that_cannot_be_renewed_are_used_while_they_last_and_no_longer() {
+        let fresh = Fresh::new(Giver::default());
+        assert_eq!(id(&fresh).unwrap(), "1");
+        fresh.source.away.store(true, Ordering::Relaxed);
+        age(&fresh, |kept| kept.renew = Some(SystemTime::UNIX_EPOCH));
+        for _ in 0..3 {
+            assert_eq!(id(&fresh).unwrap(), "1");
+        }
+        // Not for each request.
+        assert_eq!(fresh.source.asked.load(Ordering::Relaxed), 2);
+        age(&fresh, |kept| kept.expires = Some(SystemTime::UNIX_EPOCH));
+        assert!(id(&fresh).unwrap_err().contains("away"));
+        fresh.source.away.store(false, Ordering::Relaxed);
+        assert_eq!(id(&fresh).unwrap(), "4");
+    }
+
+    #[test]
+    fn keys_that_are_refused_are_forgotten_once() {
+        let fresh = Fresh::new(Giver::default());
+        assert_eq!(id(&fresh).unwrap(), "1");
+        assert!(!fresh.forget(1), "just taken");
+        let earlier = Instant::now().checked_sub(BETWEEN_REFUSALS).unwrap();
+        age(&fresh, |kept| kept.taken = earlier);
+        assert!(fresh.forget(1));
+        assert_eq!(id(&fresh).unwrap(), "2");
+        assert!(fresh.forget(1), "there are others already");
+        assert_eq!(id(&fresh).unwrap(), "2");
+    }
+}
