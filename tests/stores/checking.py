@@ -17,6 +17,7 @@ import hashlib
 import http.server
 import json
 import pathlib
+import socket
 import ssl
 import threading
 import time
@@ -107,7 +108,7 @@ class Server:
     """Answers by the first of `routes` whose prefix the path has."""
 
     def __init__(self):
-        self.routes, self.refused, self.requests = {}, [], []
+        self.routes, self.refused, self.requests, self.tunnels = {}, [], [], {}
 
     def answer(self, request):
         for prefix, route in self.routes.items():
@@ -226,7 +227,7 @@ class Azure(Gcs):
         return super().answer(request)
 
     def check(self, request):
-        if not request.headers.get("x-ms-version") or not request.headers.get("x-ms-date"):
+        if request.headers.get("x-ms-version", "") < "2017-11-09" or not (request.headers.get("x-ms-date") or request.headers.get("Date")):
             return self.refuse(request, 400, "MissingRequiredHeader", "x-ms-version, x-ms-date")
         return super().check(request)
 
@@ -312,8 +313,98 @@ def machine(server, clerk, role="lake-role"):
     return answer
 
 
-def base64url(data):
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+def bearer(clerk):
+    """Whether a token is one of a clerk's that has not run out."""
+
+    def good(token):
+        one = clerk.known(token=token)
+        if one is None or one.revoked or one.expires <= time.time():
+            return False
+        one.used += 1
+        return True
+
+    return good
+
+
+def authority(server, clerk, proof):
+    """Microsoft's tokens for a client (`/TENANT/oauth2/v2.0/token`), whose form has what `proof` gives."""
+
+    def answer(request):
+        form = dict(urllib.parse.parse_qsl(request.body.decode()))
+        wanted = {"grant_type": "client_credentials", "scope": "https://storage.azure.com/.default", **proof()}
+        if request.command != "POST" or not request.path.endswith("/tenant-1/oauth2/v2.0/token") or form != wanted:
+            return server.refuse(request, 401, "invalid_client", f"{request.path} {sorted(form)}")
+        one = clerk.give()
+        return Reply(200, json.dumps({"token_type": "Bearer", "expires_in": one.expires - int(time.time()), "access_token": one.token}).encode())
+
+    return answer
+
+
+def managed_identity(server, clerk, header):
+    """The identity that Azure gives to what runs there."""
+
+    def answer(request):
+        query = dict(urllib.parse.parse_qsl(request.path.partition("?")[2]))
+        if request.headers.get("metadata") != "true" or request.headers.get("x-identity-header") != header:
+            return server.refuse(request, 401, "unauthorized", "metadata, x-identity-header")
+        if not query.get("api-version") or query.get("resource") != "https://storage.azure.com":
+            return server.refuse(request, 400, "bad_request", str(query))
+        one = clerk.give()
+        return Reply(200, json.dumps({"token_type": "Bearer", "expires_on": str(one.expires), "access_token": one.token}).encode())
+
+    return answer
+
+
+def google_machine(server, clerk):
+    """The token of a machine's service account."""
+
+    def answer(request):
+        if request.headers.get("Metadata-Flavor") != "Google":
+            return server.refuse(request, 403, "forbidden", "Metadata-Flavor")
+        one = clerk.give()
+        said = {"token_type": "Bearer", "expires_in": one.expires - int(time.time()), "access_token": one.token}
+        return Reply(200, json.dumps(said).encode())
+
+    return answer
+
+
+def google_tokens(server, clerk, secrets):
+    """Google's tokens for a user who has logged in before."""
+
+    def answer(request):
+        form = dict(urllib.parse.parse_qsl(request.body.decode()))
+        if request.command != "POST" or form != {"grant_type": "refresh_token", **secrets}:
+            return server.refuse(request, 401, "invalid_client", str(sorted(form)))
+        one = clerk.give()
+        said = {"token_type": "Bearer", "expires_in": one.expires - int(time.time()), "access_token": one.token}
+        return Reply(200, json.dumps(said).encode())
+
+    return answer
+
+
+def signed_by(public_key, email):
+    """Whether a token is a JWT that a service account has signed for reading its stores, and good now."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import padding
+
+    def decoded(part):
+        return base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
+
+    def good(token):
+        try:
+            head, claims, signature = token.split(".")
+            public_key.verify(decoded(signature), f"{head}.{claims}".encode(), padding.PKCS1v15(), hashes.SHA256())
+        except (ValueError, InvalidSignature):
+            return False
+        head, claims = json.loads(decoded(head)), json.loads(decoded(claims))
+        scopes = claims["scope"].split()
+        return (
+            head["alg"] == "RS256" and claims["iss"] == claims["sub"] == email and claims["iat"] <= time.time() < claims["exp"]
+            and any(scope.startswith("https://www.googleapis.com/auth/") for scope in scopes)
+        )  # fmt: skip
+
+    return good
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -335,8 +426,30 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     do_GET = do_HEAD = do_POST = do_PUT = serve
 
+    def do_CONNECT(self):
+        """A proxy that leads to the servers it was told of, whatever they are called."""
+        port = self.server.application.tunnels.get(self.path)
+        if port is None:
+            return self.send_error(403)
+        self.send_response(200)
+        self.end_headers()
+        with socket.create_connection(("127.0.0.1", port)) as other:
+            ends = [threading.Thread(target=pump, args=pair, daemon=True) for pair in ((self.connection, other), (other, self.connection))]
+            for end in ends:
+                end.start()
+            for end in ends:
+                end.join()
+        self.close_connection = True
+
     def log_message(self, *_):
         pass
+
+
+def pump(source, sink):
+    with contextlib.suppress(OSError):
+        while data := source.recv(1 << 16):
+            sink.sendall(data)
+        sink.shutdown(socket.SHUT_WR)
 
 
 @contextlib.contextmanager

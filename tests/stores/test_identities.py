@@ -6,8 +6,12 @@ import json
 import pathlib
 import tempfile
 
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
 import checking
-from checking import S3, Clerk, Pass, Sts, container, machine, served
+from certificates import Authority
+from checking import S3, Azure, Clerk, Gcs, Pass, Server, Sts, container, machine, served
 from suite import STORE_TIMEOUT, cases, equal, eventually, mounted, refused, test
 from test_faults import right, wide
 
@@ -183,3 +187,144 @@ def who_gives_no_keys_is_named(servers):
         env = {**one.none, "AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://keys.example.com/"}
         message = refused(table.location(), one.properties, env=env)
         assert "AWS_CONTAINER_CREDENTIALS_FULL_URI" in message, message
+
+
+# Azure and Google. The tables of S3 serve, which are opened by URLs of these stores.
+
+
+def elsewhere(table, store):
+    """A table's place in another store that has the same files."""
+    return table.location().replace("s3://lake", store)
+
+
+class AzureAccount:
+    """A storage account, and all who give tokens for it."""
+
+    def __init__(self, servers, directory):
+        self.clerk = Clerk()
+        self.store = Azure(servers.s3_directory, checking.bearer(self.clerk))
+        self.token_file = pathlib.Path(directory) / "token"
+        self.token_file.write_text("signed-elsewhere")
+        self.client = {"client_id": "client-1"}
+
+    def login(self, **proof):
+        self.store.routes["/authority/"] = checking.authority(self.store, self.clerk, lambda: {**self.client, **proof})
+        return {"AZURE_CLIENT_ID": "client-1", "AZURE_TENANT_ID": "tenant-1", "AZURE_AUTHORITY_HOST": f"{self.url}/authority"}
+
+    def secret_of_the_environment(self):
+        return {**self.login(client_secret="hunter2+/secret"), "AZURE_CLIENT_SECRET": "hunter2+/secret"}, {}
+
+    def secret_of_the_properties(self):
+        self.login(client_secret="hunter2+/secret")
+        properties = {"client-id": "client-1", "tenant-id": "tenant-1", "authority-host": f"{self.url}/authority"}
+        properties["client-secret"] = "hunter2+/secret"
+        return {"AZURE_STORAGE_ACCOUNT_KEY": "bm90IHRoaXM="}, {f"adls.{name}": value for name, value in properties.items()}
+
+    def workload_identity(self):
+        kind = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+        env = self.login(client_assertion_type=kind, client_assertion="signed-elsewhere")
+        return {**env, "AZURE_FEDERATED_TOKEN_FILE": str(self.token_file)}, {}
+
+    def managed_identity(self):
+        self.store.routes["/identity"] = checking.managed_identity(self.store, self.clerk, "hunter2header")
+        return {"IDENTITY_ENDPOINT": f"{self.url}/identity", "IDENTITY_HEADER": "hunter2header"}, {}
+
+
+@cases(**{way.replace("_", " "): way for way in ("secret_of_the_environment", "secret_of_the_properties", "workload_identity", "managed_identity")})
+def a_mount_of_azure_outlives_the_tokens_of(servers, way):
+    table, expected = wide(servers)
+    with tempfile.TemporaryDirectory() as directory:
+        one = AzureAccount(servers, directory)
+        with served(one.store) as port:
+            one.url = f"http://127.0.0.1:{port}"
+            env, properties = getattr(one, way)()
+            properties |= {"adls.blob-storage-scheme": "http", "adls.blob-storage-authority": f"127.0.0.1:{port}/bergtest", **STORE_TIMEOUT}
+            outlives(one, elsewhere(table, "abfss://lake@bergtest.dfs.core.windows.net"), properties, env, expected)
+
+
+def outlives(one, source, properties, env, expected):
+    with mounted(source, properties, env=env) as mount:
+        assert right(mount, expected, "c0"), mount.errors()
+        before = one.clerk.used()
+        for column in ("c1", "c2"):
+            eventually(one.clerk.all_over)
+            assert right(mount, expected, column), mount.errors()
+        equal(mount.errors(), "")
+        assert len(one.clerk.used()) >= len(before) + 2, one.clerk.given
+    equal(one.store.refused, [], "nothing is asked with tokens that have run out, or in a wrong way")
+
+
+class Google:
+    """A store, and those who give tokens for it."""
+
+    def __init__(self, servers, directory):
+        self.clerk, self.directory = Clerk(), pathlib.Path(directory)
+        self.store = Gcs(servers.s3_directory, checking.bearer(self.clerk))
+
+    def machine(self):
+        self.store.routes["/computeMetadata/"] = checking.google_machine(self.store, self.clerk)
+        # No file of this machine's user is found.
+        return {"GCE_METADATA_HOST": self.url.removeprefix("http://"), "HOME": str(self.directory)}
+
+    def user(self, stack):
+        """What `gcloud auth application-default login` has left. The token's server is Google's, which is played behind a proxy."""
+        authority = Authority(self.directory / "tls")
+        secrets = {"client_id": "client-1", "client_secret": "hunter2client", "refresh_token": "hunter2refresh"}
+        google = Server()
+        google.routes["/"] = checking.google_tokens(self.store, self.clerk, secrets)
+        name = "accounts.google.com"
+        self.store.tunnels[f"{name}:443"] = stack.enter_context(served(google, authority.issue(name)))
+        left = self.directory / ".config/gcloud/application_default_credentials.json"
+        left.parent.mkdir(parents=True)
+        left.write_text(json.dumps({"type": "authorized_user", **secrets}))
+        return {"HOME": str(self.directory), "https_proxy": self.url, "SSL_CERT_FILE": str(authority.file)}
+
+    @property
+    def properties(self):
+        return {"gcs.service.host": self.url, **STORE_TIMEOUT}
+
+
+@contextlib.contextmanager
+def google(servers):
+    with tempfile.TemporaryDirectory() as directory, contextlib.ExitStack() as stack:
+        one = Google(servers, directory)
+        one.url = f"http://127.0.0.1:{stack.enter_context(served(one.store))}"
+        one.stack = stack
+        yield one
+
+
+@test
+def a_mount_of_google_outlives_the_tokens_of_the_machine(servers):
+    table, expected = wide(servers)
+    with google(servers) as one:
+        outlives(one, elsewhere(table, "gs://lake"), one.properties, one.machine(), expected)
+
+
+@test
+def a_mount_of_google_outlives_the_tokens_of_a_user_who_has_logged_in(servers):
+    table, expected = wide(servers)
+    with google(servers) as one:
+        outlives(one, elsewhere(table, "gs://lake"), one.properties, one.user(one.stack), expected)
+
+
+@cases(properties="properties", environment="environment")
+def a_service_account_of_google_signs_for_itself(servers, place):
+    table, expected = wide(servers)
+    with google(servers) as one:
+        key = rsa.generate_private_key(65537, 2048)
+        email = "lake@project.iam.gserviceaccount.com"
+        one.store.good = checking.signed_by(key.public_key(), email)
+        pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()).decode()
+        account = {"type": "service_account", "client_email": email, "private_key_id": "key-1", "private_key": pem}
+        file = one.directory / "account.json"
+        file.write_text(json.dumps(account))
+        env = {"GOOGLE_APPLICATION_CREDENTIALS": str(file)} if place == "environment" else {}
+        properties = {**one.properties, **({"gcs.credentials-file": str(file)} if place == "properties" else {})}
+        source = elsewhere(table, "gs://lake")
+        with mounted(source, properties, env=env) as mount:
+            assert right(mount, expected, "c0"), mount.errors()
+        equal(one.store.refused, [])
+        # Of another key: refused.
+        one.store.good = checking.signed_by(rsa.generate_private_key(65537, 2048).public_key(), email)
+        message = refused(source, properties, env=env)
+        assert "gs://lake" in message and "PRIVATE" not in message, message
