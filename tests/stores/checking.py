@@ -14,6 +14,7 @@ import dataclasses
 import datetime
 import email.utils
 import hashlib
+import http.client
 import http.server
 import json
 import pathlib
@@ -71,9 +72,10 @@ class Clerk:
     def used(self):
         return [one for one in self.given if one.used]
 
-    def all_over(self):
-        """Whether all that was given until now has run out."""
-        return all(one.expires < time.time() for one in list(self.given))
+    def last_is_over(self):
+        """A condition: what was given last until now has run out."""
+        last = self.given[-1]
+        return lambda: last.expires < time.time()
 
 
 def signature_is(request, keys, service, region):
@@ -335,7 +337,7 @@ def authority(server, clerk, proof):
         if request.command != "POST" or not request.path.endswith("/tenant-1/oauth2/v2.0/token") or form != wanted:
             return server.refuse(request, 401, "invalid_client", f"{request.path} {sorted(form)}")
         one = clerk.give()
-        return Reply(200, json.dumps({"token_type": "Bearer", "expires_in": one.expires - int(time.time()), "access_token": one.token}).encode())
+        return Reply(200, json.dumps({"token_type": "Bearer", "expires_in": int(one.expires - time.time()), "access_token": one.token}).encode())
 
     return answer
 
@@ -362,7 +364,7 @@ def google_machine(server, clerk):
         if request.headers.get("Metadata-Flavor") != "Google":
             return server.refuse(request, 403, "forbidden", "Metadata-Flavor")
         one = clerk.give()
-        said = {"token_type": "Bearer", "expires_in": one.expires - int(time.time()), "access_token": one.token}
+        said = {"token_type": "Bearer", "expires_in": int(one.expires - time.time()), "access_token": one.token}
         return Reply(200, json.dumps(said).encode())
 
     return answer
@@ -376,7 +378,7 @@ def google_tokens(server, clerk, secrets):
         if request.command != "POST" or form != {"grant_type": "refresh_token", **secrets}:
             return server.refuse(request, 401, "invalid_client", str(sorted(form)))
         one = clerk.give()
-        said = {"token_type": "Bearer", "expires_in": one.expires - int(time.time()), "access_token": one.token}
+        said = {"token_type": "Bearer", "expires_in": int(one.expires - time.time()), "access_token": one.token}
         return Reply(200, json.dumps(said).encode())
 
     return answer
@@ -405,6 +407,59 @@ def signed_by(public_key, email):
         )  # fmt: skip
 
     return good
+
+
+class Guarded(Server):
+    """A catalog before which `check` stands (None, or a refusal); it gives tokens itself, where it has a clerk."""
+
+    def __init__(self, port, check):
+        super().__init__()
+        self.port, self.check = port, check
+
+    def answer(self, request):
+        for prefix, route in self.routes.items():
+            if request.path.startswith(prefix):
+                return route(request)
+        self.requests.append(request)
+        if (refusal := self.check(request)) is not None:
+            return refusal
+        behind = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            headers = {name: value for name, value in request.headers.items() if name.lower() not in ("host", "authorization")}
+            behind.request(request.command, request.path, request.body or None, headers)
+            answer = behind.getresponse()
+            kept = {name: value for name, value in answer.getheaders() if name.lower() in ("content-type", "etag")}
+            return Reply(answer.status, answer.read(), kept)
+        finally:
+            behind.close()
+
+    def refuse(self, request, status, code, reason):
+        self.refused.append(f"{request.command} {request.path}: {code}: {reason}")
+        return Reply(status, json.dumps({"error": {"message": reason, "type": code, "code": status}}).encode())
+
+
+def oauth_tokens(server, clerk, client, secret, scope):
+    """OAuth2's tokens, for a client (its id and secret) or in exchange for one that is still good."""
+    good = bearer(clerk)
+
+    def answer(request):
+        form = dict(urllib.parse.parse_qsl(request.body.decode()))
+        clerk.asked.append(form.get("grant_type"))
+        if form.get("scope") != scope:
+            return server.refuse(request, 400, "invalid_scope", str(form.get("scope")))
+        if form.get("grant_type") == "client_credentials":
+            if (form.get("client_id"), form.get("client_secret")) != (client, secret):
+                return server.refuse(request, 401, "invalid_client", "not the client")
+        elif form.get("grant_type") == "urn:ietf:params:oauth:grant-type:token-exchange":
+            if form.get("subject_token_type") != "urn:ietf:params:oauth:token-type:access_token" or not good(form.get("subject_token")):
+                return server.refuse(request, 400, "invalid_request", "the subject's token")
+        else:
+            return server.refuse(request, 400, "unsupported_grant_type", str(form.get("grant_type")))
+        one = clerk.give()
+        said = {"access_token": one.token, "token_type": "bearer", "expires_in": int(one.expires - time.time())}
+        return Reply(200, json.dumps({**said, "issued_token_type": "urn:ietf:params:oauth:token-type:access_token"}).encode())
+
+    return answer
 
 
 class Handler(http.server.BaseHTTPRequestHandler):

@@ -128,7 +128,7 @@ def a_mount_outlives_the_keys_of(servers, way):
             assert right(mount, expected, "c0"), mount.errors()
             before = one.clerk.used()
             for column in ("c1", "c2"):
-                eventually(one.clerk.all_over)
+                eventually(one.clerk.last_is_over())
                 assert right(mount, expected, column), mount.errors()
             equal(mount.errors(), "")
             assert len(one.clerk.used()) >= len(before) + 2, one.clerk.given
@@ -247,7 +247,7 @@ def outlives(one, source, properties, env, expected):
         assert right(mount, expected, "c0"), mount.errors()
         before = one.clerk.used()
         for column in ("c1", "c2"):
-            eventually(one.clerk.all_over)
+            eventually(one.clerk.last_is_over())
             assert right(mount, expected, column), mount.errors()
         equal(mount.errors(), "")
         assert len(one.clerk.used()) >= len(before) + 2, one.clerk.given
