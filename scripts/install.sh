@@ -91,6 +91,8 @@ if [[ $tests == yes ]]; then
     python_readers venv "${requirements[@]}"
     mapfile -t requirements < <(grep -v '^#' "$root/tests/servers/requirements.txt")
     python_readers venv-servers "${requirements[@]}"
+    mapfile -t requirements < <(grep -v '^#' "$root/tests/servers/lakana/requirements.txt")
+    python_readers venv-lakana "${requirements[@]}"
 elif [[ ! -f $target/venv/.installed ]]; then
     mapfile -t requirements < <(grep '^duckdb==' "$root/tests/readers/requirements.txt")
     python_readers venv-duckdb "${requirements[@]}"

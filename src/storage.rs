@@ -22,26 +22,25 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use url::Url;
 
-use crate::cache::Cache;
 use crate::counters::Counters;
 use crate::parallel::{in_parallel, in_parallel_waiting};
 
 use descriptors::Descriptors;
-use directory::{Directory, StoreDirectory};
+use directory::Directory;
+use error::{io_error, storage_error};
 use location::Location;
 use remote::RemoteFile;
-use remote::Remotes;
 use roots::{OpenError, Root};
-use source_file::{Place, read_counted, zeroed};
-use store::{StoreUrl, Stores};
+use source_file::Place;
 
 mod access;
 pub mod chunk_reader;
 mod descriptors;
 mod directory;
+mod error;
 mod location;
+mod options;
 mod remote;
 mod roots;
 mod source_file;
@@ -56,171 +55,16 @@ pub use access::{
     StoreAccess,
 };
 pub use directory::StoreFolder;
+pub use error::StorageError;
 pub(crate) use location::percent_decoded;
+pub use options::{PathMapping, StorageOptions, read_named_file};
 pub use remote::Expected;
 pub use source_file::{FileIdentity, SourceFile};
 pub use spill::{Spill, SpillWriter, Spilled, SpilledReader};
-pub use store::{AwsIdentity, Level};
+pub use store::{AwsIdentity, Level, sign_for_aws};
 
 /// Linux's `PATH_MAX`. A longer recorded path opens nothing, and is refused before it is matched against anything.
 const MAX_PATH: usize = 4096;
-
-/// Why a file could not be opened or read.
-#[derive(Debug, thiserror::Error)]
-pub enum StorageError {
-    /// The operating system's answer.
-    #[error("{path}: {source}")]
-    Io { path: String, source: io::Error },
-    /// No allowed root holds it, or the way to it leads out of one.
-    #[error("{path}: outside the table's own storage (allow it with --allow-path or --map-path)")]
-    NotAllowed { path: String },
-    /// A directory, FIFO, socket or device.
-    #[error("{path}: not a regular file")]
-    NotRegular { path: String },
-    /// A path on remote storage that no mapping brings here.
-    #[error("{path}: {scheme}: is not local storage (say where the files lie now with --map-path)")]
-    Scheme { path: String, scheme: String },
-    /// A range that metadata or a footer names is not in the file. All in bytes.
-    #[error("{path}: read of {len} bytes at {offset} passes the end of the file ({size} bytes)")]
-    PastEnd {
-        path: String,
-        offset: u64,
-        len: u64,
-        size: u64,
-    },
-    /// Replaced, truncated or written to under us.
-    #[error("{path}: changed since it was first read (files of a table never change)")]
-    Changed { path: String },
-    /// A file to be read whole is larger than any honest one. All in bytes.
-    #[error("{path}: {size} bytes, where at most {max} are expected")]
-    TooLarge { path: String, size: u64, max: u64 },
-    /// A property of a store, or what stands for one, that cannot be used. The value may be secret and is not shown.
-    #[error("{name}: {reason}")]
-    Property { name: String, reason: String },
-    /// A location that is recorded for a table or its metadata file names no place.
-    #[error("{text}: {reason}")]
-    BadLocation { text: String, reason: String },
-    /// `--map-path` without its `=`, or with nothing to map.
-    #[error("--map-path {text}: expected OLD=NEW")]
-    BadMapping { text: String },
-}
-
-impl StorageError {
-    /// Whether the file may be sound but lies on storage that is not supported.
-    pub fn is_unsupported(&self) -> bool {
-        matches!(self, Self::Scheme { .. })
-    }
-}
-
-/// One `--map-path OLD=NEW`: recorded paths under `old` are read under the directory `new`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PathMapping {
-    /// A recorded location or path prefix, of whole components.
-    pub old: String,
-    /// A directory of this machine or of a store.
-    pub new: Address,
-}
-
-impl std::str::FromStr for PathMapping {
-    type Err = StorageError;
-
-    /// `OLD=NEW`, split at the last `=` after which a directory is named, since recorded paths hold `=` in partition
-    /// names more often than directories given by hand do; a `NEW` that is a URL or exists decides.
-    fn from_str(text: &str) -> Result<Self, StorageError> {
-        let splits = || {
-            text.rmatch_indices('=')
-                .filter(|(at, _)| *at > 0 && at + 1 < text.len())
-        };
-        let split = splits()
-            .find(|(at, _)| {
-                let new = &text[at + 1..];
-                location::is_url(new) || Path::new(new).is_dir()
-            })
-            .or_else(|| splits().next_back());
-        let (at, _) = split.ok_or_else(|| StorageError::BadMapping {
-            text: text.to_owned(),
-        })?;
-        Ok(Self {
-            old: text[..at].to_owned(),
-            new: text[at + 1..].parse()?,
-        })
-    }
-}
-
-/// What the user says about storage, for all tables of a mount. Storages made from one (or its clones) share one bound
-/// on open descriptors.
-#[derive(Clone, Debug, Default)]
-pub struct StorageOptions {
-    /// `--map-path`, in any order: the longest prefix wins.
-    pub map_paths: Vec<PathMapping>,
-    /// `--allow-path`: directories whose files may be read if the metadata names them by their own paths.
-    pub allow_paths: Vec<Address>,
-    /// The process's counters.
-    pub counters: Arc<Counters>,
-    descriptors: Arc<Descriptors>,
-    spill: Arc<Spill>,
-    stores: Arc<Stores>,
-    remotes: Arc<Remotes>,
-}
-
-impl StorageOptions {
-    /// Options that allow each table its own directory and nothing else.
-    pub fn new(counters: Arc<Counters>) -> Self {
-        Self {
-            counters,
-            ..Self::default()
-        }
-    }
-
-    /// The same with blocks of stores' files kept in `cache`.
-    pub fn with_cache(self, cache: &Arc<Cache>) -> Self {
-        Self {
-            remotes: Arc::new(Remotes::new(Some(Arc::clone(cache)))),
-            ..self
-        }
-    }
-
-    /// A directory of a store.
-    fn store_directory(
-        &self,
-        url: &Url,
-        access: &Arc<StoreAccess>,
-    ) -> Result<StoreDirectory, StorageError> {
-        let url = StoreUrl::parse(url)?;
-        let store = self.stores.open(&url, access, &self.counters)?;
-        Ok(StoreDirectory::new(store, url, Arc::clone(&self.remotes)))
-    }
-
-    /// Where a place that a catalog names lies now: the longest `--map-path` that explains it brings it elsewhere.
-    pub fn mapped(&self, named: &Address) -> Address {
-        let place = named.location();
-        let explained = self.map_paths.iter().filter_map(|mapping| {
-            let old = Location::parse(&mapping.old);
-            let below = match old.relative(&place) {
-                Some(below) => below,
-                None if old.may_be(&place) => "",
-                None => return None,
-            };
-            Some((old.depth(), mapping.new.below(below)?))
-        });
-        let closest = explained.max_by_key(|(depth, _)| *depth);
-        closest.map_or_else(|| named.clone(), |(_, address)| address)
-    }
-
-    fn directory(
-        &self,
-        address: &Address,
-        access: &Arc<StoreAccess>,
-    ) -> Result<Directory, StorageError> {
-        match address {
-            Address::Local(path) => open_root(path).map(Directory::Local),
-            Address::Remote(url) => {
-                let directory = self.store_directory(url, access)?;
-                Ok(Directory::Store(Arc::new(directory)))
-            }
-        }
-    }
-}
 
 /// The files of one table.
 #[derive(Debug)]
@@ -539,39 +383,6 @@ impl Storage {
     }
 }
 
-/// Reads a file that the catalog named (a table's metadata file, which says where everything else is) whole, of `max`
-/// bytes at most.
-pub fn read_named_file(
-    options: &StorageOptions,
-    address: &Address,
-    access: &Arc<StoreAccess>,
-    max: u64,
-) -> Result<Bytes, StorageError> {
-    let path = match address {
-        Address::Local(path) => path,
-        Address::Remote(url) => {
-            let file = options.store_directory(url, access)?;
-            return file.read_itself(max, &address.to_string());
-        }
-    };
-    let name = path.display().to_string();
-    let file = roots::open_named(path).map_err(|error| storage_error(&name, error))?;
-    let size = file
-        .metadata()
-        .map_err(|source| io_error(&name, source))?
-        .len();
-    if size > max {
-        return Err(StorageError::TooLarge {
-            path: name,
-            size,
-            max,
-        });
-    }
-    let mut buffer = zeroed(&name, size)?;
-    read_counted(&file, &mut buffer, 0, &name, &options.counters)?;
-    Ok(Bytes::from(buffer))
-}
-
 /// Places beneath a location for which the catalog grants access of their own, the deepest first.
 fn granted_below(
     options: &StorageOptions,
@@ -623,12 +434,6 @@ fn check_text(recorded: &str) -> Result<(), StorageError> {
     Ok(())
 }
 
-fn open_root(path: &Path) -> Result<Arc<Root>, StorageError> {
-    Root::open(path)
-        .map(Arc::new)
-        .map_err(|source| io_error(&path.display().to_string(), source))
-}
-
 fn is_missing<T>(opened: &Result<T, OpenError>) -> bool {
     let Err(OpenError::Io(error)) = opened else {
         return false;
@@ -637,20 +442,4 @@ fn is_missing<T>(opened: &Result<T, OpenError>) -> bool {
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
     )
-}
-
-fn io_error(path: &str, source: io::Error) -> StorageError {
-    StorageError::Io {
-        path: path.to_owned(),
-        source,
-    }
-}
-
-fn storage_error(path: &str, error: OpenError) -> StorageError {
-    let path = path.to_owned();
-    match error {
-        OpenError::Escapes => StorageError::NotAllowed { path },
-        OpenError::NotRegular => StorageError::NotRegular { path },
-        OpenError::Io(source) => StorageError::Io { path, source },
-    }
 }

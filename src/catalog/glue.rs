@@ -9,10 +9,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use object_store::CredentialProvider;
-use object_store::aws::{AwsAuthorizer, AwsCredential};
-use object_store::client::{HttpRequest, HttpRequestBody};
+use object_store::aws::AwsCredential;
 use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use reqwest::{Method, Request, StatusCode};
 use serde::Deserialize;
@@ -22,7 +20,7 @@ use url::Url;
 
 use crate::counters::Counters;
 use crate::storage::web::{self, Answer, Limits, WebError};
-use crate::storage::{AwsIdentity, Properties};
+use crate::storage::{AwsIdentity, Properties, sign_for_aws};
 
 use super::CatalogError;
 use super::metastore::{Metastore, TableEntry};
@@ -174,14 +172,13 @@ impl Glue {
         if let Some(account) = &self.account {
             fields.insert("CatalogId".to_owned(), json!(account));
         }
-        let body = Bytes::from(Value::Object(fields).to_string());
         let mut request = Request::new(Method::POST, self.endpoint.clone());
         let target = HeaderValue::from_str(&format!("AWSGlue.{action}"))
             .map_err(|_| self.wrong(format!("{action}: no such action")))?;
         request.headers_mut().insert(TARGET, target);
         request.headers_mut().insert(CONTENT_TYPE, JSON);
-        self.sign(&mut request, &body).await?;
-        *request.body_mut() = Some(body.into());
+        *request.body_mut() = Some(Value::Object(fields).to_string().into());
+        self.sign(&mut request).await?;
         self.counters.catalog_requests.add(1);
         let sent = web::send(request, Limits::default(), None).await;
         sent.map_err(|error| match error {
@@ -191,29 +188,11 @@ impl Glue {
         })
     }
 
-    async fn sign(&self, request: &mut Request, body: &Bytes) -> Result<(), CatalogError> {
+    async fn sign(&self, request: &mut Request) -> Result<(), CatalogError> {
         let failed = |reason: String| self.wrong(format!("requests cannot be signed: {reason}"));
         let keys = self.keys.get_credential().await;
         let keys = keys.map_err(|error| failed(error.to_string()))?;
-        // The signer takes for granted that they make headers.
-        let texts = [Some(&keys.key_id), keys.token.as_ref()];
-        let is_text = |text: &String| text.bytes().all(|byte| byte.is_ascii_graphic());
-        if !texts.into_iter().flatten().all(is_text) {
-            return Err(failed("a key has characters that no header has".to_owned()));
-        }
-        let mut signed = HttpRequest::new(HttpRequestBody::from(body.clone()));
-        *signed.method_mut() = request.method().clone();
-        *signed.uri_mut() = request
-            .url()
-            .as_str()
-            .parse()
-            .map_err(|_| failed("the endpoint is no URL".to_owned()))?;
-        *signed.headers_mut() = request.headers().clone();
-        AwsAuthorizer::new(&keys, "glue", &self.region)
-            .try_authorize(&mut signed, None)
-            .map_err(|error| failed(error.to_string()))?;
-        *request.headers_mut() = signed.headers().clone();
-        Ok(())
+        sign_for_aws(request, &keys, "glue", &self.region).map_err(failed)
     }
 
     fn unreachable(&self, reason: String) -> CatalogError {

@@ -35,7 +35,7 @@ mod transport;
 
 use grant::Grant;
 pub(super) use place::{Kind, StoreUrl};
-pub use s3::AwsIdentity;
+pub use s3::{AwsIdentity, sign_for_aws};
 use transport::Transport;
 
 /// Stores kept open for tables to come.

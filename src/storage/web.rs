@@ -352,17 +352,19 @@ fn failure(error: reqwest::Error) -> Failure {
 
 /// Whether the server could not prove who it is.
 fn is_untrusted(error: &reqwest::Error) -> bool {
-    let mut source = error.source();
-    while let Some(error) = source {
-        let inner = error
+    let mut next = error.source();
+    while let Some(error) = next {
+        if let Some(error) = error.downcast_ref::<rustls::Error>() {
+            return matches!(error, rustls::Error::InvalidCertificate(_));
+        }
+        // An `io::Error` holds another error, perhaps one of its own kind, without naming it as its source.
+        let held = error
             .downcast_ref::<io::Error>()
             .and_then(io::Error::get_ref);
-        let tls = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
-        let tls = tls.or_else(|| error.downcast_ref::<rustls::Error>());
-        if matches!(tls, Some(rustls::Error::InvalidCertificate(_))) {
-            return true;
-        }
-        source = error.source();
+        next = match held {
+            Some(held) => Some(held),
+            None => error.source(),
+        };
     }
     false
 }

@@ -444,4 +444,5 @@ def main():
     sys.exit(1 if bad or not good else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()

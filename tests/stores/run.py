@@ -16,7 +16,7 @@ import traceback
 
 import suite
 
-SUITES = ("proxy", "s3", "counts", "faults", "credentials", "azure", "gcs", "web", "catalogs")
+SUITES = ("proxy", "s3", "counts", "faults", "credentials", "identities", "azure", "gcs", "web", "catalogs", "java", "guarded", "lakana")
 
 
 def main():

@@ -34,7 +34,7 @@ class Lake:
             **LENT,
         }
         self.directory = servers.directory / "rest"
-        url = servers.enter(start.launcher("rest", 0, self.directory, *("=".join(pair) for pair in java.items())))
+        self.url = url = servers.enter(start.launcher("rest", 0, self.directory, *("=".join(pair) for pair in java.items())))
         self.catalog = Proxy(int(url.rsplit(":", 1)[1]), servers.directory)
         servers.stack.callback(self.catalog.close)
         from pyiceberg.catalog.rest import RestCatalog

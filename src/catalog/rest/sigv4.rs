@@ -6,15 +6,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use object_store::CredentialProvider;
 use object_store::StaticCredentialProvider;
-use object_store::aws::{AwsAuthorizer, AwsCredential};
-use object_store::client::{HttpRequest, HttpRequestBody};
+use object_store::aws::AwsCredential;
 use reqwest::Request;
 
 use crate::catalog::CatalogError;
-use crate::storage::{AwsIdentity, Properties};
+use crate::storage::{AwsIdentity, Properties, sign_for_aws};
 
 use super::transport::Transport;
 
@@ -79,30 +77,7 @@ impl SigV4 {
         };
         let keys = self.keys.get_credential().await;
         let keys = keys.map_err(|error| wrong(error.to_string()))?;
-        let texts = [Some(&keys.key_id), keys.token.as_ref()];
-        // The signer takes for granted that they make headers.
-        if !texts
-            .into_iter()
-            .flatten()
-            .all(|text| text.bytes().all(|byte| byte.is_ascii_graphic()))
-        {
-            return Err(wrong("a key has characters that no header has".to_owned()));
-        }
-        let body = request.body().and_then(|body| body.as_bytes());
-        let body = Bytes::copy_from_slice(body.unwrap_or_default());
-        let mut signed = HttpRequest::new(HttpRequestBody::from(body));
-        *signed.method_mut() = request.method().clone();
-        *signed.uri_mut() = request
-            .url()
-            .as_str()
-            .parse()
-            .map_err(|_| wrong("the URL is none".to_owned()))?;
-        *signed.headers_mut() = request.headers().clone();
-        AwsAuthorizer::new(&keys, &self.service, &self.region)
-            .try_authorize(&mut signed, None)
-            .map_err(|error| wrong(error.to_string()))?;
-        *request.headers_mut() = signed.headers().clone();
-        Ok(())
+        sign_for_aws(request, &keys, &self.service, &self.region).map_err(wrong)
     }
 }
 

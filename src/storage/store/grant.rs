@@ -1,11 +1,13 @@
 //! The properties that hold for one store now: the table's, and over them those that the catalog granted for the
-//! longest prefix, renewed before they run out and after the store has refused them.
+//! longest prefix, renewed before they run out and after the store has refused them. Where nothing is granted the store's
+//! own keys may be renewed after a refusal.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::Mutex;
 
+use super::s3::Renewable;
 use crate::storage::{PrefixedProperties, Properties, StorageError, StoreAccess, web};
 
 /// How long before it runs out a grant is renewed. Catalogs grant some minutes at least.
@@ -28,6 +30,8 @@ pub(super) struct Grant {
     /// Of the store, as catalogs spell it; prefixes are matched with it.
     urls: Vec<String>,
     state: Mutex<State>,
+    /// The keys that the store is asked with; they may be made with what is granted.
+    own: OnceLock<Weak<dyn Renewable>>,
 }
 
 #[derive(Debug)]
@@ -37,6 +41,13 @@ struct State {
     /// Counts renewals.
     generation: u64,
     renewed: Option<Instant>,
+}
+
+/// Which of the grants and keys that there have been.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Generation {
+    granted: u64,
+    own: u64,
 }
 
 impl Grant {
@@ -52,7 +63,14 @@ impl Grant {
                 generation: 0,
                 renewed: None,
             }),
+            own: OnceLock::new(),
         }
+    }
+
+    /// Tells the keys that the store is asked with.
+    pub(super) fn set_own(&self, own: Weak<dyn Renewable>) {
+        // A store has one kind of keys.
+        let _ = self.own.set(own);
     }
 
     /// Whether the catalog grants anew.
@@ -81,15 +99,26 @@ impl Grant {
         Ok(state.properties.clone())
     }
 
-    /// Tells the state of the grant that a request was made under.
-    pub(super) async fn generation(&self) -> u64 {
-        self.state.lock().await.generation
+    fn own(&self) -> Option<Arc<dyn Renewable>> {
+        self.own.get()?.upgrade()
+    }
+
+    /// Tells the state of the grant, and of the store's own keys, that a request was made under.
+    pub(super) async fn generation(&self) -> Generation {
+        let own = self.own().map_or(0, |own| own.generation());
+        let granted = self.state.lock().await.generation;
+        Generation { granted, own }
     }
 
     /// After the store has refused what was asked under `generation`: whether another attempt is worth it.
-    pub(super) async fn refused(&self, generation: u64) -> bool {
+    pub(super) async fn refused(&self, generation: Generation) -> bool {
         let mut state = self.state.lock().await;
-        if state.generation != generation {
+        if state.generation != generation.granted {
+            return true;
+        }
+        if let Some(own) = self.own()
+            && own.forget(generation.own)
+        {
             return true;
         }
         if !self.is_renewable() || state.renewed_just_now() {

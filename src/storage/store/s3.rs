@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use object_store::CredentialProvider;
-use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, AwsCredential};
+use object_store::aws::{AmazonS3Builder, AwsCredential};
 use reqwest::{Method, Request};
 use url::Url;
 
@@ -18,42 +18,21 @@ use super::transport::Signer;
 use super::web::{self, Limits};
 use super::{Client, Opening, Properties, StorageError, StoreUrl, cannot_open, flag, no_retries};
 
+mod fresh;
+mod metadata;
 mod profile;
-mod role;
+mod signature;
+mod sts;
 
+pub(super) use fresh::Renewable;
+use fresh::{Fixed, Fresh, Keys};
+use metadata::{Container, Machine};
 use profile::Profile;
-use role::Role;
+pub use signature::sign_for_aws;
+use sts::{Role, RoleName, WebIdentity};
 
 /// The region of endpoints that have none: what they sign for.
 const ANY_REGION: &str = "us-east-1";
-
-/// What of the environment `object_store` reads by itself, for credentials that come from outside the process.
-const FROM_ENVIRONMENT: [(&str, AmazonS3ConfigKey); 9] = [
-    (
-        "AWS_WEB_IDENTITY_TOKEN_FILE",
-        AmazonS3ConfigKey::WebIdentityTokenFile,
-    ),
-    ("AWS_ROLE_ARN", AmazonS3ConfigKey::RoleArn),
-    ("AWS_ROLE_SESSION_NAME", AmazonS3ConfigKey::RoleSessionName),
-    ("AWS_ENDPOINT_URL_STS", AmazonS3ConfigKey::StsEndpoint),
-    (
-        "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
-        AmazonS3ConfigKey::ContainerCredentialsRelativeUri,
-    ),
-    (
-        "AWS_CONTAINER_CREDENTIALS_FULL_URI",
-        AmazonS3ConfigKey::ContainerCredentialsFullUri,
-    ),
-    (
-        "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
-        AmazonS3ConfigKey::ContainerAuthorizationTokenFile,
-    ),
-    (
-        "AWS_EC2_METADATA_SERVICE_ENDPOINT",
-        AmazonS3ConfigKey::MetadataEndpoint,
-    ),
-    ("AWS_IMDSV1_FALLBACK", AmazonS3ConfigKey::ImdsV1Fallback),
-];
 
 pub(super) fn open(opening: Opening<'_>) -> Result<Client, StorageError> {
     let Opening {
@@ -109,10 +88,14 @@ pub(super) fn open(opening: Opening<'_>) -> Result<Client, StorageError> {
     } else if anonymous {
         builder = builder.with_skip_signature(true);
     } else {
-        builder = match base_credentials(properties, grant, named, profile) {
-            Some(base) => builder.with_credentials(with_role(base, properties, &region)),
-            None => outside(builder)?,
+        let base: Arc<dyn Keys> = match granted(properties) {
+            Some(_) => Arc::new(Granted(Arc::clone(grant))),
+            None => ambient(named, profile, &region)?,
         };
+        let keys = with_role(base, properties, &region);
+        let own: Arc<dyn Renewable> = keys.clone();
+        grant.set_own(Arc::downgrade(&own));
+        builder = builder.with_credentials(keys);
     }
     let store = builder
         .with_http_connector(transport)
@@ -164,36 +147,55 @@ fn bucket_region(url: &StoreUrl, limits: Limits) -> Option<String> {
     Some(region.to_str().ok()?.to_owned())
 }
 
-/// Keys, from the first place that has any. `None`: they are to be asked for outside the process.
-fn base_credentials(
-    properties: &Properties,
-    grant: &Arc<Grant>,
+/// Keys from the first place outside of the properties that has any: the environment, unless a profile was asked for by
+/// name; the profile; a web identity, the container, the machine. Asks nobody yet.
+fn ambient(
     named: Option<&str>,
     profile: Option<Profile>,
-) -> Option<Keys> {
-    if granted(properties).is_some() {
-        return Some(Keys::Granted(Arc::clone(grant)));
-    }
-    ambient(named, profile)
-}
-
-/// Keys of the environment, unless a profile was asked for by name, or of the profile.
-fn ambient(named: Option<&str>, profile: Option<Profile>) -> Option<Keys> {
+    region: &str,
+) -> Result<Arc<dyn Keys>, StorageError> {
     if named.is_none()
-        && let (Some(key_id), Some(secret_key)) = (
-            variable("AWS_ACCESS_KEY_ID"),
-            variable("AWS_SECRET_ACCESS_KEY"),
-        )
+        && let Some(keys) = environment()
     {
-        return Some(Keys::Fixed(Arc::new(AwsCredential {
-            key_id,
-            secret_key,
-            token: variable("AWS_SESSION_TOKEN"),
+        return Ok(Arc::new(Fixed::new(keys)));
+    }
+    if let Some(profile) = profile.filter(Profile::has_credentials) {
+        return Ok(Arc::new(profile));
+    }
+    if let (Some(file), Some(arn)) = (
+        variable("AWS_WEB_IDENTITY_TOKEN_FILE"),
+        variable("AWS_ROLE_ARN"),
+    ) {
+        return Ok(Arc::new(Fresh::new(WebIdentity {
+            name: RoleName {
+                arn,
+                session: variable("AWS_ROLE_SESSION_NAME"),
+                region: region.to_owned(),
+            },
+            token_file: file.into(),
         })));
     }
-    profile
-        .filter(Profile::has_credentials)
-        .map(|profile| Keys::Profile(Arc::new(profile)))
+    if let Some(container) = Container::find()? {
+        return Ok(Arc::new(Fresh::new(container)));
+    }
+    match Machine::find() {
+        Some(machine) => Ok(Arc::new(Fresh::new(machine))),
+        None => Err(StorageError::Property {
+            name: "s3.access-key-id".to_owned(),
+            reason: "no credentials are in the properties, the environment or a profile \
+                     (s3.anonymous=true asks without)"
+                .to_owned(),
+        }),
+    }
+}
+
+/// The environment's keys.
+fn environment() -> Option<AwsCredential> {
+    Some(AwsCredential {
+        key_id: variable("AWS_ACCESS_KEY_ID")?,
+        secret_key: variable("AWS_SECRET_ACCESS_KEY")?,
+        token: variable("AWS_SESSION_TOKEN"),
+    })
 }
 
 /// The keys among the properties.
@@ -212,29 +214,26 @@ fn granted(properties: &Properties) -> Option<AwsCredential> {
 }
 
 /// The keys of the role that is to be taken with `base`, where the properties name one.
-fn with_role(
-    base: Keys,
-    properties: &Properties,
-    region: &str,
-) -> Arc<dyn CredentialProvider<Credential = AwsCredential>> {
-    let arn = ["s3.role-arn", "client.role-arn", "client.assume-role.arn"];
-    match first(properties, &arn) {
-        None => Arc::new(base),
-        Some(arn) => Arc::new(Role::new(
-            Arc::new(base),
+fn with_role(base: Arc<dyn Keys>, properties: &Properties, region: &str) -> Arc<dyn Keys> {
+    let get = |names: &[&str]| first(properties, names).map(str::to_owned);
+    let Some(arn) = get(&["s3.role-arn", "client.role-arn", "client.assume-role.arn"]) else {
+        return base;
+    };
+    let session = get(&[
+        "s3.role-session-name",
+        "client.role-session-name",
+        "client.assume-role.session-name",
+    ]);
+    let own_region = get(&["client.assume-role.region"]);
+    Arc::new(Fresh::new(Role {
+        base,
+        name: RoleName {
             arn,
-            first(
-                properties,
-                &[
-                    "s3.role-session-name",
-                    "client.role-session-name",
-                    "client.assume-role.session-name",
-                ],
-            ),
-            first(properties, &["client.assume-role.external-id"]),
-            first(properties, &["client.assume-role.region"]).unwrap_or(region),
-        )),
-    }
+            session,
+            region: own_region.unwrap_or_else(|| region.to_owned()),
+        },
+        external_id: get(&["client.assume-role.external-id"]),
+    }))
 }
 
 /// Who asks AWS's services, for those that are no stores: found as for S3.
@@ -271,24 +270,11 @@ impl AwsIdentity {
             .or_else(|| setting("region"));
         let endpoint = setting("endpoint_url");
         let signed_for = region.clone().unwrap_or_else(|| ANY_REGION.to_owned());
-        let base = match granted(properties) {
-            Some(keys) => Some(Keys::Fixed(Arc::new(keys))),
-            None => ambient(named, profile),
+        let base: Arc<dyn Keys> = match granted(properties) {
+            Some(keys) => Arc::new(Fixed::new(keys)),
+            None => ambient(named, profile, &signed_for)?,
         };
-        let keys = match base {
-            Some(base) => with_role(base, properties, &signed_for),
-            None => {
-                // Sets TLS up, which what asks for keys needs too.
-                web::client().map_err(|error| no_keys(error.to_string()))?;
-                let builder = AmazonS3Builder::new()
-                    .with_region(&signed_for)
-                    // Never asked: only the keys are.
-                    .with_bucket_name("none");
-                let store = outside(builder)?.build();
-                let store = store.map_err(|error| no_keys(error.to_string()))?;
-                Arc::clone(store.credentials())
-            }
-        };
+        let keys = with_role(base, properties, &signed_for);
         Ok(AwsIdentity {
             keys,
             region,
@@ -297,76 +283,34 @@ impl AwsIdentity {
     }
 }
 
-fn no_keys(reason: String) -> StorageError {
-    StorageError::Property {
-        name: "client.access-key-id".to_owned(),
-        reason,
-    }
-}
-
-/// A web identity, a container's role or the machine's: `object_store` asks for them.
-fn outside(mut builder: AmazonS3Builder) -> Result<AmazonS3Builder, StorageError> {
-    for (name, key) in FROM_ENVIRONMENT {
-        if let Some(value) = variable(name) {
-            builder = builder.with_config(key, value);
-        }
-    }
-    let none = [
-        "AWS_WEB_IDENTITY_TOKEN_FILE",
-        "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
-    ]
-    .iter()
-    .chain(&["AWS_CONTAINER_CREDENTIALS_FULL_URI"])
-    .all(|name| variable(name).is_none());
-    let no_machine = variable("AWS_EC2_METADATA_DISABLED")
-        .is_some_and(|value| value.eq_ignore_ascii_case("true"));
-    if none && no_machine {
-        return Err(StorageError::Property {
-            name: "s3.access-key-id".to_owned(),
-            reason: "no credentials are in the properties, the environment or a profile \
-                     (s3.anonymous=true asks without)"
-                .to_owned(),
-        });
-    }
-    Ok(builder)
-}
-
-/// Where keys come from, each time a request is signed.
-enum Keys {
-    Granted(Arc<Grant>),
-    Fixed(Arc<AwsCredential>),
-    Profile(Arc<Profile>),
-}
-
-impl fmt::Debug for Keys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Granted(_) => "Granted",
-            Self::Fixed(_) => "Fixed",
-            Self::Profile(_) => "Profile",
-        })
-    }
-}
+/// The keys that the catalog has granted, each time a request is signed.
+#[derive(Debug)]
+struct Granted(Arc<Grant>);
 
 #[async_trait]
-impl CredentialProvider for Keys {
+impl CredentialProvider for Granted {
     type Credential = AwsCredential;
 
     async fn get_credential(&self) -> object_store::Result<Arc<AwsCredential>> {
-        match self {
-            Self::Fixed(keys) => Ok(Arc::clone(keys)),
-            Self::Profile(profile) => profile.credential().await.map_err(failed),
-            Self::Granted(grant) => {
-                let properties = grant.current().await.map_err(failed)?;
-                let keys = granted(&properties).ok_or_else(|| {
-                    failed(StorageError::Property {
-                        name: "s3.access-key-id".to_owned(),
-                        reason: "the catalog granted none".to_owned(),
-                    })
-                })?;
-                Ok(Arc::new(keys))
-            }
-        }
+        let properties = self.0.current().await.map_err(failed)?;
+        let keys = granted(&properties).ok_or_else(|| {
+            failed(StorageError::Property {
+                name: "s3.access-key-id".to_owned(),
+                reason: "the catalog granted none".to_owned(),
+            })
+        })?;
+        Ok(Arc::new(keys))
+    }
+}
+
+/// The grant itself is told.
+impl Renewable for Granted {
+    fn generation(&self) -> u64 {
+        0
+    }
+
+    fn forget(&self, _: u64) -> bool {
+        false
     }
 }
 

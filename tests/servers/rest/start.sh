@@ -8,7 +8,7 @@
 # a server that is started again knows them. Properties are the catalog's: warehouse=s3://bucket/dir
 # io-impl=org.apache.iceberg.aws.s3.S3FileIO s3.endpoint=… include-credentials=true for tables in S3.
 #
-#   start.sh --install    only fetches and compiles what it needs, below target/ (about 150 MB; once)
+#   start.sh --install    only fetches and compiles what it needs, and what write.sh does, below target/ (about 150 MB; once)
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -16,11 +16,14 @@ root=$(cd "$here/../../.." && pwd)
 lib=${CARGO_TARGET_DIR:-$root/target}/rest-server
 classes=$lib/classes
 
-if ! cmp -s "$here/pom.xml" "$lib/pom.xml" || ! cmp -s "$here/LoopbackServer.java" "$lib/LoopbackServer.java"; then
+sources=("$here/LoopbackServer.java" "$root"/scripts/fixtures/java/src/main/java/bergfs/*.java)
+
+# What was compiled, so that a change is noticed.
+if ! cat "$here/pom.xml" "${sources[@]}" | cmp -s - "$lib/compiled"; then
     mkdir -p "$classes"
     mvn -q -B -f "$here/pom.xml" dependency:copy-dependencies "-DoutputDirectory=$lib" >&2
-    javac -nowarn -Xlint:none -d "$classes" -cp "$lib/*" "$here/LoopbackServer.java" >&2
-    cp "$here/LoopbackServer.java" "$here/pom.xml" "$lib/"
+    javac -nowarn -Xlint:none -d "$classes" -cp "$lib/*" "${sources[@]}" >&2
+    cat "$here/pom.xml" "${sources[@]}" > "$lib/compiled"
 fi
 if [[ ${1:-} == --install ]]; then
     exit 0

@@ -1,8 +1,9 @@
 //! Profiles of `~/.aws/config` and `~/.aws/credentials`, read again when those files have changed.
 //!
 //! A profile has keys, or a program that gives them (`credential_process`), or a role that is taken with the keys of
-//! another profile. What else it may have (single sign-on, a second factor) is refused by name: such a login cannot be
-//! done, and other credentials are not what was asked for.
+//! another profile, of the environment, the container or the machine, or with a token in a file. What else it may have
+//! (single sign-on, a second factor) is refused by name: such a login cannot be done, and other credentials are not
+//! what was asked for.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,20 +11,20 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use async_trait::async_trait;
 use object_store::CredentialProvider;
 use object_store::aws::AwsCredential;
 use serde::Deserialize;
-use tokio::sync::Mutex;
 
-use super::role::{Role, time};
-use super::{Keys, variable};
+use super::fresh::{Fixed, Fresh, Keys, Renewable, Source, Taken};
+use super::metadata::{Container, Machine};
+use super::sts::{Role, RoleName, WebIdentity, time};
+use super::{environment, failed, variable};
+use crate::storage::store::transport::innermost;
 use crate::storage::{StorageError, web};
-
-/// How long before they run out keys are asked for anew.
-const AHEAD: Duration = Duration::from_secs(300);
 
 /// For how long a program may think.
 const PROGRAM_PATIENCE: Duration = Duration::from_secs(60);
@@ -38,20 +39,19 @@ const MAX_CHAIN: usize = 5;
 pub(super) type Settings = BTreeMap<String, String>;
 
 /// Settings that mean a login which cannot be done here.
-const REFUSED: [&str; 6] = [
+const REFUSED: [&str; 5] = [
     "sso_session",
     "sso_start_url",
     "sso_account_id",
     "login_session",
     "mfa_serial",
-    "credential_source",
 ];
 
 /// One profile.
 pub(super) struct Profile {
     name: String,
     files: [PathBuf; 2],
-    kept: Mutex<Option<Kept>>,
+    kept: Mutex<Kept>,
 }
 
 impl fmt::Debug for Profile {
@@ -60,12 +60,13 @@ impl fmt::Debug for Profile {
     }
 }
 
+/// What a state of the files says.
+#[derive(Default)]
 struct Kept {
     stamps: [Option<(SystemTime, u64)>; 2],
-    keys: Arc<AwsCredential>,
-    expires: Option<SystemTime>,
-    /// A role's keys are kept by the role.
-    role: Option<Role>,
+    keys: Option<Arc<dyn Keys>>,
+    /// Counts the states.
+    states: u64,
 }
 
 impl Profile {
@@ -88,7 +89,7 @@ impl Profile {
                 file("AWS_CONFIG_FILE", "config"),
                 file("AWS_SHARED_CREDENTIALS_FILE", "credentials"),
             ],
-            kept: Mutex::new(None),
+            kept: Mutex::default(),
         };
         match profile.read_all()?.contains_key(&profile.name) {
             true => Ok(Some(profile)),
@@ -111,47 +112,31 @@ impl Profile {
         })
     }
 
-    /// Its keys now.
-    pub(super) async fn credential(&self) -> Result<Arc<AwsCredential>, StorageError> {
-        let mut kept = self.kept.lock().await;
+    /// Where its keys come from, as the files have it now.
+    fn keys(&self) -> Result<Arc<dyn Keys>, StorageError> {
         let stamps = [stamp(&self.files[0]), stamp(&self.files[1])];
-        if let Some(kept) = &*kept
-            && kept.stamps == stamps
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.stamps == stamps
+            && let Some(keys) = &kept.keys
         {
-            if let Some(role) = &kept.role {
-                let keys = role.get_credential().await;
-                return keys.map_err(|error| self.wrong(&error.to_string()));
-            }
-            let lasts = |expires: SystemTime| expires > SystemTime::now() + AHEAD;
-            if kept.expires.is_none_or(lasts) {
-                return Ok(Arc::clone(&kept.keys));
-            }
+            return Ok(Arc::clone(keys));
         }
-        let all = self.read_all()?;
-        let (role, keys, expires) = match self.role(&all, &self.name, 0).await? {
-            Ok(role) => {
-                let keys = role.get_credential().await;
-                let keys = keys.map_err(|error| self.wrong(&error.to_string()))?;
-                (Some(role), keys, None)
-            }
-            Err((keys, expires)) => (None, Arc::new(keys), expires),
-        };
-        *kept = Some(Kept {
+        let keys = self.keys_of(&self.read_all()?, &self.name, 0)?;
+        *kept = Kept {
             stamps,
-            keys: Arc::clone(&keys),
-            expires,
-            role,
-        });
+            keys: Some(Arc::clone(&keys)),
+            states: kept.states + 1,
+        };
         Ok(keys)
     }
 
-    /// A profile's role, or its own keys with the time when they run out.
-    async fn role(
+    /// Where the keys of a profile come from. Asks nobody.
+    fn keys_of(
         &self,
         all: &BTreeMap<String, Settings>,
         name: &str,
         depth: usize,
-    ) -> Result<Result<Role, (AwsCredential, Option<SystemTime>)>, StorageError> {
+    ) -> Result<Arc<dyn Keys>, StorageError> {
         let settings = all
             .get(name)
             .ok_or_else(|| self.wrong("there is no such profile"))?;
@@ -160,81 +145,70 @@ impl Profile {
                 return Err(self.wrong(&format!("{refused} is not supported")));
             }
         }
-        let Some(arn) = settings.get("role_arn") else {
-            return Ok(Err(self.own_keys(settings).await?));
+        let get = |name: &str| settings.get(name).cloned();
+        let Some(arn) = get("role_arn") else {
+            return self.own_keys(settings);
         };
-        let Some(source) = settings.get("source_profile") else {
-            let reason = "role_arn without source_profile is not supported";
-            return Err(self.wrong(reason));
+        let role = RoleName {
+            arn,
+            session: get("role_session_name"),
+            region: get("region").unwrap_or_else(|| super::ANY_REGION.to_owned()),
         };
-        if depth >= MAX_CHAIN {
-            return Err(self.wrong("source_profile goes in a circle"));
+        if let Some(file) = get("web_identity_token_file") {
+            let token_file = file.into();
+            return Ok(Arc::new(Fresh::new(WebIdentity {
+                name: role,
+                token_file,
+            })));
         }
-        let base: Arc<dyn CredentialProvider<Credential = AwsCredential>> = if source == name {
-            Arc::new(Keys::Fixed(Arc::new(self.own_keys(settings).await?.0)))
-        } else {
-            match Box::pin(self.role(all, source, depth + 1)).await? {
-                Ok(role) => Arc::new(role),
-                // Read anew each time it is needed: its keys may run out sooner than the role's.
-                Err(_) => Arc::new(Keys::Profile(Arc::new(Profile {
-                    name: source.clone(),
-                    files: self.files.clone(),
-                    kept: Mutex::new(None),
-                }))),
+        let base = match (get("source_profile"), get("credential_source")) {
+            (Some(_), _) if depth >= MAX_CHAIN => {
+                return Err(self.wrong("source_profile goes in a circle"));
+            }
+            (Some(source), _) if source == name => self.own_keys(settings)?,
+            (Some(source), _) => self.keys_of(all, &source, depth + 1)?,
+            (None, Some(source)) => self.outside(&source)?,
+            (None, None) => {
+                let reason =
+                    "role_arn without source_profile, credential_source or web_identity_token_file";
+                return Err(self.wrong(reason));
             }
         };
-        let get = |name: &str| settings.get(name).map(String::as_str);
-        Ok(Ok(Role::new(
+        Ok(Arc::new(Fresh::new(Role {
             base,
-            arn,
-            get("role_session_name"),
-            get("external_id"),
-            get("region").unwrap_or(super::ANY_REGION),
-        )))
+            name: role,
+            external_id: get("external_id"),
+        })))
     }
 
-    async fn own_keys(
-        &self,
-        settings: &Settings,
-    ) -> Result<(AwsCredential, Option<SystemTime>), StorageError> {
+    /// What `credential_source` names.
+    fn outside(&self, source: &str) -> Result<Arc<dyn Keys>, StorageError> {
+        let none = || self.wrong(&format!("credential_source {source} has no keys"));
+        let keys: Arc<dyn Keys> = match source {
+            "Environment" => Arc::new(Fixed::new(environment().ok_or_else(none)?)),
+            "EcsContainer" => Arc::new(Fresh::new(Container::find()?.ok_or_else(none)?)),
+            "Ec2InstanceMetadata" => Arc::new(Fresh::new(Machine::find().ok_or_else(none)?)),
+            _ => return Err(self.wrong(&format!("there is no credential_source {source}"))),
+        };
+        Ok(keys)
+    }
+
+    fn own_keys(&self, settings: &Settings) -> Result<Arc<dyn Keys>, StorageError> {
         let get = |name: &str| settings.get(name).cloned();
         if let (Some(key_id), Some(secret_key)) =
             (get("aws_access_key_id"), get("aws_secret_access_key"))
         {
-            let token = get("aws_session_token");
-            let keys = AwsCredential {
+            return Ok(Arc::new(Fixed::new(AwsCredential {
                 key_id,
                 secret_key,
-                token,
-            };
-            return Ok((keys, None));
+                token: get("aws_session_token"),
+            })));
         }
-        let Some(program) = get("credential_process") else {
+        let Some(command) = get("credential_process") else {
             return Err(self.wrong("it has no credentials"));
         };
-        let answer = web::blocking(move || run(&program));
-        let answer = tokio::time::timeout(PROGRAM_PATIENCE, answer).await;
-        let answer = answer
-            .map_err(|_| self.wrong("credential_process does not end"))?
-            .and_then(|answer| answer)
-            .map_err(|error| self.wrong(&format!("credential_process: {error}")))?;
-        /// What the program prints.
-        #[derive(Deserialize)]
-        #[serde(rename_all = "PascalCase")]
-        struct Printed {
-            access_key_id: String,
-            secret_access_key: String,
-            session_token: Option<String>,
-            expiration: Option<String>,
-        }
-        let printed: Printed = serde_json::from_slice(&answer)
-            .map_err(|_| self.wrong("credential_process printed no credentials"))?;
-        let keys = AwsCredential {
-            key_id: printed.access_key_id,
-            secret_key: printed.secret_access_key,
-            token: printed.session_token,
-        };
-        Ok((keys, printed.expiration.as_deref().and_then(time)))
+        let profile = self.name.clone();
+        Ok(Arc::new(Fresh::new(Program { command, profile })))
     }
 
     /// The settings of all profiles; those of the second file stand before those of the first.
@@ -259,14 +233,81 @@ impl Profile {
     }
 
     fn wrong(&self, reason: &str) -> StorageError {
-        StorageError::Property {
-            name: format!("AWS profile {}", self.name),
-            reason: reason.to_owned(),
-        }
+        wrong(&self.name, reason)
     }
 }
 
-fn read(path: &Path) -> io::Result<String> {
+fn wrong(profile: &str, reason: &str) -> StorageError {
+    StorageError::Property {
+        name: format!("AWS profile {profile}"),
+        reason: reason.to_owned(),
+    }
+}
+
+#[async_trait]
+impl CredentialProvider for Profile {
+    type Credential = AwsCredential;
+
+    async fn get_credential(&self) -> object_store::Result<Arc<AwsCredential>> {
+        let keys = self.keys().map_err(failed)?.get_credential().await;
+        keys.map_err(|error| failed(self.wrong(&innermost(&error))))
+    }
+}
+
+impl Renewable for Profile {
+    fn generation(&self) -> u64 {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = kept.keys.as_ref().map_or(0, |keys| keys.generation());
+        kept.states << 32 | own
+    }
+
+    fn forget(&self, generation: u64) -> bool {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = generation & u64::from(u32::MAX);
+        kept.states != generation >> 32 || kept.keys.as_ref().is_some_and(|keys| keys.forget(own))
+    }
+}
+
+/// A program that prints keys, of a profile.
+#[derive(Debug)]
+struct Program {
+    command: String,
+    profile: String,
+}
+
+#[async_trait]
+impl Source for Program {
+    async fn take(&self) -> Result<Taken, StorageError> {
+        let failed = |reason: &str| wrong(&self.profile, &format!("credential_process{reason}"));
+        let command = self.command.clone();
+        let answer = web::blocking(move || run(&command));
+        let answer = tokio::time::timeout(PROGRAM_PATIENCE, answer).await;
+        let answer = answer
+            .map_err(|_| failed(" does not end"))?
+            .and_then(|answer| answer)
+            .map_err(|error| failed(&format!(": {error}")))?;
+        /// What the program prints.
+        #[derive(Deserialize)]
+        #[serde(rename_all = "PascalCase")]
+        struct Printed {
+            access_key_id: String,
+            secret_access_key: String,
+            session_token: Option<String>,
+            expiration: Option<String>,
+        }
+        let printed: Printed =
+            serde_json::from_slice(&answer).map_err(|_| failed(" printed no credentials"))?;
+        let keys = AwsCredential {
+            key_id: printed.access_key_id,
+            secret_key: printed.secret_access_key,
+            token: printed.session_token,
+        };
+        Ok((keys, printed.expiration.as_deref().and_then(time)))
+    }
+}
+
+/// The beginning of a file.
+pub(super) fn read(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     fs::File::open(path)?
         .take(MAX_TEXT)
@@ -345,13 +386,13 @@ mod tests {
         let profile = Profile {
             name: name.to_owned(),
             files,
-            kept: Mutex::new(None),
+            kept: Mutex::default(),
         };
         (profile, directory)
     }
 
-    fn keys(profile: &Profile) -> Result<Arc<AwsCredential>, StorageError> {
-        web::block_on(profile.credential()).unwrap()
+    fn keys(profile: &Profile) -> object_store::Result<Arc<AwsCredential>> {
+        web::block_on(profile.get_credential()).unwrap()
     }
 
     #[test]
@@ -397,8 +438,10 @@ mod tests {
         }
         assert_eq!(runs(), 1);
         let (over, _kept) = profile("default", &script("2001-01-01T00:00:00Z"), "");
-        keys(&over).unwrap();
-        keys(&over).unwrap();
+        for _ in 0..2 {
+            let error = keys(&over).unwrap_err().to_string();
+            assert!(error.contains("have run out"), "{error}");
+        }
         assert_eq!(runs(), 3);
         let (failing, _kept) = profile("default", "[default]\ncredential_process = false\n", "");
         assert!(keys(&failing).is_err());
