@@ -311,3 +311,42 @@ fn rule_48_a_variant_shredded_as_a_type_that_variants_lack_is_refused_by_name() 
         &["a.parquet", "a variant shredded as UInt16"],
     );
 }
+
+#[test]
+fn rule_48_a_required_variant_is_absent_with_its_struct() {
+    let shredded = |ty: &str| {
+        format!(
+            "optional group s = 1 {{ required group v = 2 {{
+                required binary metadata; optional binary value; optional {ty} typed_value; }} }}"
+        )
+    };
+    // {v: 5}, null, {v: 6}.
+    let file = |ty: &str, values: Values| {
+        let group = vec![
+            Chunk::flat(Values::Bytes(vec![vec![1, 0, 0]; 2]), &[1, 0, 1]),
+            Chunk::flat(Values::Bytes(vec![]), &[1, 0, 1]),
+            Chunk::flat(values, &[2, 0, 2]),
+        ];
+        parquet_file(&shredded(ty), &[group], |w| w)
+    };
+    let mut t = TableBuilder::new(3, "1 s: struct<2 v: required variant>");
+    let a = t.adopt("a.parquet", &file("int32", Values::Int32s(vec![5, 6])), 3);
+    let b = t.adopt("b.parquet", &file("int64", Values::Int64s(vec![5, 6])), 3);
+    t.commit(Commit::of([a.clone(), b]));
+    let gone = t.vector(&a, &[0]);
+    t.commit(Commit::of([gone]));
+    t.save();
+    let row = |value: &str| json!({"v": plain("010000", value)});
+    for opened in Opened::every_way(&t.root()) {
+        let rows = opened.rows("current/t.parquet");
+        let rows = rows.unwrap_or_else(|_| panic!("{opened}: {}", opened.errors()));
+        let expected = json!([
+            [null, 1, 1],
+            [row("1406000000"), 2, 1],
+            [row("180500000000000000"), 3, 1],
+            [null, 4, 1],
+            [row("180600000000000000"), 5, 1]
+        ]);
+        assert_eq!(rows, expected, "{opened}");
+    }
+}
