@@ -19,6 +19,7 @@ use crate::cache::identity::Identity;
 use crate::cache::{CacheKey, Tag};
 use crate::iceberg::metadata::NAME_MAPPING_PROPERTY;
 use crate::iceberg::name_mapping::NameMapping;
+use crate::iceberg::types::FieldId;
 use crate::rows::RowsError;
 use crate::rows::file_schema::{FileNode, NodeId, Physical};
 use crate::rows::position_deletes::deleted_positions;
@@ -89,13 +90,14 @@ impl OpenedFile {
         })
     }
 
-    /// The file with its shredded variants put together: a group of `metadata` and `value` each.
+    /// The file with these of its variants put together, where they are shredded: a group of `metadata` and `value` each.
     pub fn unshredded(
         &self,
         view: &View,
         mapping: Option<&NameMapping>,
+        variants: &BTreeSet<FieldId>,
     ) -> Result<OpenedFile, ParquetError> {
-        let (file, footer, unshredded) = match unshred(view, self)? {
+        let (file, footer, unshredded) = match unshred(view, self, variants)? {
             Some(made) => (made.file, made.footer, made.variants),
             None => {
                 let (file, footer) = (Arc::clone(&self.file), Arc::clone(&self.footer));

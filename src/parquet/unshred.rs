@@ -32,9 +32,10 @@ use super::part::OpenedFile;
 use super::source::SourceFooter;
 use super::{DecodeError, ParquetError, View};
 use crate::cache::CacheKey;
+use crate::iceberg::types::FieldId;
 use crate::rows::RowsError;
 use crate::rows::file_schema::{Annotation, FileSchema, NodeId, Physical, Repetition};
-use crate::rows::projection::FieldSource;
+use crate::rows::projection::{FieldSource, ProjectedField};
 use crate::storage::chunk_reader::SourceReader;
 use crate::storage::{SourceFile, SpillWriter, Spilled, StorageError};
 
@@ -64,9 +65,13 @@ pub struct Unshredded {
     pub variants: BTreeSet<NodeId>,
 }
 
-/// The file with its shredded variants put together, and the footer of that; `None` where none are shredded.
-pub fn unshred(view: &View, opened: &OpenedFile) -> Result<Option<Unshredded>, ParquetError> {
-    let variants = shredded(opened);
+/// The file with these of its variants put together, and the footer of that; `None` where none of them is shredded.
+pub fn unshred(
+    view: &View,
+    opened: &OpenedFile,
+    wanted: &BTreeSet<FieldId>,
+) -> Result<Option<Unshredded>, ParquetError> {
+    let variants = shredded(opened, wanted);
     if variants.is_empty() {
         return Ok(None);
     }
@@ -94,24 +99,21 @@ pub fn unshred(view: &View, opened: &OpenedFile) -> Result<Option<Unshredded>, P
     }))
 }
 
-/// The groups that the view reads as variants, and that are shredded.
-fn shredded(opened: &OpenedFile) -> BTreeSet<NodeId> {
+/// The groups that the view reads as one of these variants, and that are shredded.
+fn shredded(opened: &OpenedFile, wanted: &BTreeSet<FieldId>) -> BTreeSet<NodeId> {
     let schema = &opened.footer.schema;
-    let fields = opened.projection.fields.iter();
-    let mut pending: Vec<&FieldSource> = fields.map(|field| &field.source).collect();
+    let mut pending: Vec<&ProjectedField> = opened.projection.fields.iter().collect();
     let mut found = BTreeSet::new();
-    while let Some(source) = pending.pop() {
+    while let Some(ProjectedField { field, source }) = pending.pop() {
         match source {
             FieldSource::Variant { node } => {
-                if schema.child(*node, "typed_value").is_some() {
+                if wanted.contains(&field.id) && schema.child(*node, "typed_value").is_some() {
                     found.insert(*node);
                 }
             }
-            FieldSource::Struct { fields, .. } => {
-                pending.extend(fields.iter().map(|field| &field.source));
-            }
-            FieldSource::List { element, .. } => pending.push(&element.source),
-            FieldSource::Map { key, value, .. } => pending.extend([&key.source, &value.source]),
+            FieldSource::Struct { fields, .. } => pending.extend(fields),
+            FieldSource::List { element, .. } => pending.push(element),
+            FieldSource::Map { key, value, .. } => pending.extend([&**key, &**value]),
             FieldSource::Leaf { .. } | FieldSource::Constant(_) => {}
         }
     }

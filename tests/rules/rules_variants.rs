@@ -350,3 +350,62 @@ fn rule_48_a_required_variant_is_absent_with_its_struct() {
         assert_eq!(rows, expected, "{opened}");
     }
 }
+
+#[test]
+fn rule_48_only_variants_that_are_shredded_differently_are_put_together() {
+    let shredded = |name: &str, id: i32, ty: &str| {
+        format!(
+            "optional group {name} = {id} {{
+                required binary metadata; optional binary value; optional {ty} typed_value; }}"
+        )
+    };
+    // v = 5, null, 6; w = "k", null, "l"; s = {v: 5, w: "k"}, null, {v: 6, w: "l"}.
+    let file = |ty: &str, values: Values| {
+        let columns = format!(
+            "{} {} optional group s = 3 {{ {} {} }}",
+            shredded("v", 1, ty),
+            shredded("w", 2, "binary"),
+            shredded("v", 4, ty),
+            shredded("w", 5, "binary")
+        );
+        let variant = |values: Values, def: i16| {
+            [
+                Chunk::flat(Values::Bytes(vec![vec![1, 0, 0]; 2]), &[def, 0, def]),
+                Chunk::flat(Values::Bytes(vec![]), &[def, 0, def]),
+                Chunk::flat(values, &[def + 1, 0, def + 1]),
+            ]
+        };
+        let texts = || Values::Bytes(vec![b"k".to_vec(), b"l".to_vec()]);
+        let group = [
+            variant(values.clone(), 1),
+            variant(texts(), 1),
+            variant(values, 2),
+            variant(texts(), 2),
+        ];
+        parquet_file(&columns, &[group.concat()], |w| w)
+    };
+    let schema = "1 v: variant, 2 w: variant, 3 s: struct<4 v: variant, 5 w: variant>";
+    let mut t = TableBuilder::new(3, schema);
+    let a = t.adopt("a.parquet", &file("int32", Values::Int32s(vec![5, 6])), 3);
+    let b = t.adopt("b.parquet", &file("int64", Values::Int64s(vec![5, 6])), 3);
+    t.commit(Commit::of([a.clone(), b]));
+    let gone = t.vector(&a, &[0]);
+    t.commit(Commit::of([gone]));
+    t.save();
+    let row = |number: &str, text: &str, id: i64| {
+        let v = plain("010000", number);
+        let w = json!({"metadata": "010000", "value": null, "typed_value": text});
+        json!([v, w, {"v": v, "w": w}, id, 1])
+    };
+    for opened in Opened::every_way(&t.root()) {
+        let rows = opened.rows("current/t.parquet").unwrap();
+        let expected = json!([
+            [null, null, null, 1, 1],
+            row("1406000000", "6c", 2),
+            row("180500000000000000", "6b", 3),
+            [null, null, null, 4, 1],
+            row("180600000000000000", "6c", 5)
+        ]);
+        assert_eq!(rows, expected, "{opened}");
+    }
+}
