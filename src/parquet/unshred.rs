@@ -185,7 +185,18 @@ fn write(
         .with_skip_arrow_metadata(true);
     let out = BufWriter::with_capacity(WRITE_BUFFER, spill);
     let mut writer = ArrowWriter::try_new_with_options(out, Arc::clone(&wanted), options)?;
+    let leaves = schema.leaves.iter().enumerate();
+    let wanted_leaf = |leaf: NodeId| roots.iter().any(|(_, node)| *node == root(schema, leaf));
+    let leaves: Vec<usize> = leaves
+        .filter(|(_, leaf)| wanted_leaf(**leaf))
+        .map(|(column, _)| column)
+        .collect();
     for group in 0..opened.footer.metadata.row_groups.len() {
+        // Else a store is asked for a little at a time.
+        let chunks = leaves
+            .iter()
+            .map(|leaf| opened.footer.chunk_range(group, *leaf));
+        opened.file.prefetch(&chunks.flatten().collect::<Vec<_>>());
         for batch in reader(vec![group])? {
             let columns = assembled(&batch.map_err(::parquet::errors::ParquetError::from)?)?;
             let batch = RecordBatch::try_new(Arc::clone(&wanted), columns)
