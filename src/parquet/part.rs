@@ -299,7 +299,8 @@ impl Part {
 
     /// Whether a stored leaf's chunk can be served as it is where it lost no row: nothing of it changes, and all readers
     /// know how it is written. DuckDB and Polars lack the encodings of fixed-length byte arrays named here, and under the
-    /// codec's old name `LZ4` three framings are in use.
+    /// codec's old name `LZ4` three framings are in use. What we cannot read ourselves we do not serve: reading it is an
+    /// error that names it.
     pub fn is_served_as_it_is(&self, group: usize, stored: StoredLeaf, column: usize) -> bool {
         let fixed = matches!(stored.physical, Physical::Fixed(_));
         let rare = |encoding: &Encoding| {
@@ -308,9 +309,12 @@ impl Part {
                 Encoding::ByteStreamSplit | Encoding::DeltaByteArray
             )
         };
+        let unknown = |encoding: &Encoding| matches!(encoding, Encoding::Other(_));
         stored.identical
             && self.chunk(group, column).is_ok_and(|chunk| {
-                chunk.codec != Codec::Lz4 && !(fixed && chunk.encodings.iter().any(rare))
+                !matches!(chunk.codec, Codec::Lz4 | Codec::Lzo | Codec::Other(_))
+                    && !(fixed && chunk.encodings.iter().any(rare))
+                    && !chunk.encodings.iter().any(unknown)
             })
     }
 

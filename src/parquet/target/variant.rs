@@ -124,6 +124,9 @@ impl Builder {
             return Err(differ());
         }
         let annotation = first.annotation;
+        if let Annotation::Other(number) = annotation {
+            return Err(format!("a variant shredded as the logical type {number}"));
+        }
         self.path.push("typed_value".to_owned());
         let kind = match first.leaf {
             Some(leaf) => self.stored_leaf(leaf.physical, levels),

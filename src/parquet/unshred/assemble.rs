@@ -354,6 +354,9 @@ fn primitive_of(
     physical: Option<Physical>,
     annotation: Annotation,
 ) -> Option<Primitive> {
+    if matches!(annotation, Annotation::Other(_)) {
+        return None;
+    }
     Some(match ty {
         DataType::Boolean => Primitive::True,
         DataType::Int8 => Primitive::Int8,

@@ -40,8 +40,10 @@ pub(super) fn schema_element(
         .map(|number| physical_type(number, type_length))
         .transpose()?;
     let annotation = match (logical, converted) {
-        (Some(annotation), _) => annotation,
-        (None, Some(converted)) => converted_type(converted, scale, precision, repetition)?,
+        // A writer of a newer type may say with the older one how else it can be read.
+        (Some(annotation), None) => annotation,
+        (Some(annotation), _) if !matches!(annotation, Annotation::Other(_)) => annotation,
+        (_, Some(converted)) => converted_type(converted, scale, precision, repetition)?,
         (None, None) => Annotation::None,
     };
     if num_children.is_some_and(|count| count < 0) {
@@ -78,10 +80,9 @@ fn physical_type(number: i32, length: Option<i32>) -> Result<Physical, DecodeErr
             }
         },
         other => {
-            return Err(DecodeError::corrupt(
-                FOOTER,
-                format!("physical type {other} does not exist"),
-            ));
+            return Err(DecodeError::unsupported(format!(
+                "the physical type {other}"
+            )));
         }
     })
 }
@@ -110,7 +111,7 @@ fn decimal(scale: i32, precision: i32) -> Result<Annotation, DecodeError> {
     }
 }
 
-/// `LogicalType`: a union, so a struct with one field. `None` for a type this reader does not know.
+/// `LogicalType`: a union, so a struct with one field.
 fn logical_type(reader: &mut Reader<'_>, field: Field) -> Result<Option<Annotation>, DecodeError> {
     let mut annotation = None;
     reader.structure(field, |reader, field| {
@@ -133,14 +134,14 @@ fn logical_type(reader: &mut Reader<'_>, field: Field) -> Result<Option<Annotati
                 return Ok(());
             }
             7 | 8 => {
-                annotation = logical_time(reader, field)?;
+                annotation = Some(logical_time(reader, field)?);
                 return Ok(());
             }
             10 => {
                 annotation = Some(logical_integer(reader, field)?);
                 return Ok(());
             }
-            _ => return reader.skip(field),
+            other => Annotation::Other(other.into()),
         };
         annotation = Some(plain);
         reader.skip(field)
@@ -161,8 +162,8 @@ fn logical_decimal(reader: &mut Reader<'_>, field: Field) -> Result<Annotation, 
     decimal(scale, precision)
 }
 
-/// `TimeType` (field 7) or `TimestampType` (field 8). `None` for a unit this reader does not know.
-fn logical_time(reader: &mut Reader<'_>, outer: Field) -> Result<Option<Annotation>, DecodeError> {
+/// `TimeType` (field 7) or `TimestampType` (field 8), whose unit may be one that this reader does not know.
+fn logical_time(reader: &mut Reader<'_>, outer: Field) -> Result<Annotation, DecodeError> {
     let mut utc = false;
     let mut unit = 0;
     reader.structure(outer, |reader, field| {
@@ -177,13 +178,13 @@ fn logical_time(reader: &mut Reader<'_>, outer: Field) -> Result<Option<Annotati
         Ok(())
     })?;
     Ok(match (outer.id, unit) {
-        (7, 1) => Some(Annotation::TimeMillis),
-        (7, 2) => Some(Annotation::TimeMicros),
-        (7, 3) => Some(Annotation::TimeNanos),
-        (8, 1) => Some(Annotation::TimestampMillis { utc }),
-        (8, 2) => Some(Annotation::TimestampMicros { utc }),
-        (8, 3) => Some(Annotation::TimestampNanos { utc }),
-        _ => None,
+        (7, 1) => Annotation::TimeMillis,
+        (7, 2) => Annotation::TimeMicros,
+        (7, 3) => Annotation::TimeNanos,
+        (8, 1) => Annotation::TimestampMillis { utc },
+        (8, 2) => Annotation::TimestampMicros { utc },
+        (8, 3) => Annotation::TimestampNanos { utc },
+        _ => Annotation::Other(outer.id.into()),
     })
 }
 
@@ -265,6 +266,6 @@ fn converted_type(
         19 => Annotation::Json,
         20 => Annotation::Bson,
         21 => Annotation::Interval,
-        _ => Annotation::None,
+        other => Annotation::Other(other),
     })
 }
