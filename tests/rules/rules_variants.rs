@@ -106,8 +106,20 @@ fn rule_48_a_plain_variant_is_two_binaries() {
     shows(&mut t, json!([[null, null, 1, 1], [two, null, 2, 1]]));
 }
 
+/// Variants shredded as int32: 5, null and "x".
+fn shredded_numbers() -> Vec<u8> {
+    let columns = "optional group v = 1 {
+        required binary metadata; optional binary value; optional int32 typed_value; }";
+    let group = vec![
+        Chunk::flat(Values::Bytes(vec![vec![1, 0, 0]; 2]), &[1, 0, 1]),
+        Chunk::flat(Values::Bytes(vec![b"\x05x".to_vec()]), &[1, 0, 2]),
+        Chunk::flat(Values::Int32s(vec![5]), &[2, 0, 1]),
+    ];
+    parquet_file(columns, &[group], |w| w)
+}
+
 #[test]
-fn rule_48_a_shredded_variant_is_kept_and_merges_with_a_plain_one() {
+fn rule_48_a_shredded_variant_is_kept() {
     let mut t = TableBuilder::new(3, "1 v: variant");
     let a = t.adopt("a.parquet", &shredded_variants("a"), 3);
     t.commit(Commit::of([a.clone()]));
@@ -127,20 +139,50 @@ fn rule_48_a_shredded_variant_is_kept_and_merges_with_a_plain_one() {
     let d = t.vector(&a, &[0]);
     t.commit(Commit::of([d]));
     shows(&mut t, json!([[shredded[1], 1, 1], [shredded[2], 2, 1]]));
+}
+
+#[test]
+fn rule_48_a_variant_shredded_as_numbers_is_kept_beside_a_plain_one() {
+    let mut t = TableBuilder::new(3, "1 v: variant");
+    let a = t.adopt("a.parquet", &shredded_numbers(), 3);
     let b = t.adopt("b.parquet", &plain_variants(), 3);
-    t.commit(Commit::of([b]));
+    t.commit(Commit::of([a.clone(), b]));
+    let d = t.vector(&a, &[0]);
+    t.commit(Commit::of([d]));
     t.save();
-    let one = json!({"metadata": "010000", "value": "0c01", "typed_value": null});
-    let two = json!({"metadata": "010000", "value": "0c02", "typed_value": null});
+    let value = |value: &str| json!({"metadata": "010000", "value": value, "typed_value": null});
     let merged = Opened::tree(&t.root()).rows("current/t.parquet").unwrap();
     assert_eq!(
         merged,
         json!([
-            [shredded[1], 1, 1],
-            [shredded[2], 2, 1],
-            [one, 3, 3],
-            [null, 4, 3],
-            [two, 5, 3]
+            [null, 1, 1],
+            [value("0578"), 2, 1],
+            [value("0c01"), 3, 1],
+            [null, 4, 1],
+            [value("0c02"), 5, 1]
+        ])
+    );
+}
+
+/// Readers may take what has no `typed_value` for no object where others have one (`VariantShredding.md`, "Objects").
+#[test]
+fn rule_48_a_variant_shredded_as_objects_is_put_together_beside_a_plain_one() {
+    let mut t = TableBuilder::new(3, "1 v: variant");
+    let a = t.adopt("a.parquet", &shredded_variants("a"), 3);
+    let b = t.adopt("b.parquet", &plain_variants(), 3);
+    t.commit(Commit::of([a.clone(), b]));
+    let d = t.vector(&a, &[0]);
+    t.commit(Commit::of([d]));
+    t.save();
+    let merged = Opened::tree(&t.root()).rows("current/t.parquet").unwrap();
+    assert_eq!(
+        merged,
+        json!([
+            [plain("0101000161", "02010000020578"), 1, 1],
+            [plain("0101000161", "0c07"), 2, 1],
+            [plain("010000", "0c01"), 3, 1],
+            [null, 4, 1],
+            [plain("010000", "0c02"), 5, 1]
         ])
     );
 }

@@ -10,11 +10,12 @@
 //!                                                | group (LIST) { repeated group list { element: wrapper } }
 //! ```
 //!
-//! A virtual file keeps a variant as its data files have it. Where they differ, a column that one of them lacks in a
-//! wrapper is null for its rows, which is what a variant that was not shredded says of itself. What is typed must be of
-//! one type in all files that have it, down to the fields of an object: a field that is not shredded stands in the
-//! object's `value`, and nobody may look there for a field that is. Variants of which that is not true are named, and
-//! unshredded first (see `unshred`).
+//! A virtual file keeps a variant as its data files have it. Where they differ, a leaf that one of them lacks in a
+//! wrapper is null for its rows, which is what a value that was not shredded says of itself. Objects and lists are
+//! another matter: readers may take a value without `typed_value` for neither, so all files must have it. What is typed
+//! must be of one type in all files that have it, down to the fields of an object: a field that is not shredded stands
+//! in the object's `value`, and nobody may look there for a field that is. Variants of which that is not true are named,
+//! and unshredded first (see `unshred`).
 
 use std::collections::BTreeSet;
 
@@ -71,6 +72,13 @@ impl Builder {
     fn wrapper(&mut self, nodes: &Nodes<'_>, levels: Levels) -> Result<Vec<TargetNode>, String> {
         let mut children = Vec::new();
         let typed = below(nodes, "typed_value");
+        let is_group = |node| get(node).is_some_and(|node| node.leaf.is_none());
+        if typed.len() < nodes.len() && typed.iter().any(is_group) {
+            let path = self.path.join(".");
+            return Err(format!(
+                "merging variants that are shredded and others ({path})"
+            ));
+        }
         if typed.is_empty() || !below(nodes, "value").is_empty() {
             children.push(self.binary("value", nodes, levels));
         }
