@@ -66,8 +66,11 @@ impl ParquetFile {
         let columns = ExtraColumn::of(view);
         let (opened, target) = match target_schema(view, &opened, &columns) {
             Ok(target) => (opened, target),
-            Err(differ) if differ.shredded => {
-                let plain = in_parallel(&opened, |file| file.unshredded(view, mapping.as_ref()));
+            Err(differ) if !differ.variants.is_empty() => {
+                let variants = &differ.variants;
+                let plain = in_parallel(&opened, |file| {
+                    file.unshredded(view, mapping.as_ref(), variants)
+                });
                 let plain = plain.into_iter().collect::<Result<Vec<_>, _>>()?;
                 let target = target_schema(view, &plain, &columns);
                 let target = target.map_err(|differ| unsupported(&plain, differ))?;

@@ -19,6 +19,7 @@ use crate::cache::identity::Identity;
 use crate::cache::{CacheKey, Tag};
 use crate::iceberg::metadata::NAME_MAPPING_PROPERTY;
 use crate::iceberg::name_mapping::NameMapping;
+use crate::iceberg::types::FieldId;
 use crate::rows::RowsError;
 use crate::rows::file_schema::{FileNode, NodeId, Physical};
 use crate::rows::position_deletes::deleted_positions;
@@ -89,13 +90,14 @@ impl OpenedFile {
         })
     }
 
-    /// The file with its shredded variants put together: a group of `metadata` and `value` each.
+    /// The file with these of its variants put together, where they are shredded: a group of `metadata` and `value` each.
     pub fn unshredded(
         &self,
         view: &View,
         mapping: Option<&NameMapping>,
+        variants: &BTreeSet<FieldId>,
     ) -> Result<OpenedFile, ParquetError> {
-        let (file, footer, unshredded) = match unshred(view, self)? {
+        let (file, footer, unshredded) = match unshred(view, self, variants)? {
             Some(made) => (made.file, made.footer, made.variants),
             None => {
                 let (file, footer) = (Arc::clone(&self.file), Arc::clone(&self.footer));
@@ -300,7 +302,8 @@ impl Part {
 
     /// Whether a stored leaf's chunk can be served as it is where it lost no row: nothing of it changes, and all readers
     /// know how it is written. DuckDB and Polars lack the encodings of fixed-length byte arrays named here, and under the
-    /// codec's old name `LZ4` three framings are in use.
+    /// codec's old name `LZ4` three framings are in use. What we cannot read ourselves we do not serve: reading it is an
+    /// error that names it.
     pub fn is_served_as_it_is(&self, group: usize, stored: StoredLeaf, column: usize) -> bool {
         let fixed = matches!(stored.physical, Physical::Fixed(_));
         let rare = |encoding: &Encoding| {
@@ -309,9 +312,12 @@ impl Part {
                 Encoding::ByteStreamSplit | Encoding::DeltaByteArray
             )
         };
+        let unknown = |encoding: &Encoding| matches!(encoding, Encoding::Other(_));
         stored.identical
             && self.chunk(group, column).is_ok_and(|chunk| {
-                chunk.codec != Codec::Lz4 && !(fixed && chunk.encodings.iter().any(rare))
+                !matches!(chunk.codec, Codec::Lz4 | Codec::Lzo | Codec::Other(_))
+                    && !(fixed && chunk.encodings.iter().any(rare))
+                    && !chunk.encodings.iter().any(unknown)
             })
     }
 

@@ -5,6 +5,8 @@
 //! `REQUIRED`. A leaf keeps the physical type that its data files have when they all agree on one that can legally hold
 //! the view's type, so that their chunks can be served as they are; otherwise it takes the type's canonical one.
 
+use std::collections::BTreeSet;
+
 use crate::iceberg::types::{DEFAULT_CRS, FieldId, NestedField, PrimitiveType, Type};
 use crate::rows::file_schema::{Annotation, FileSchema, NodeId, Physical, Repetition};
 use crate::rows::projection::{FieldSource, ProjectedField};
@@ -64,8 +66,9 @@ pub struct TargetLeaf {
 pub struct Unmergeable {
     /// Text that can stand before "is not supported".
     pub feature: String,
-    /// Whether it is how variants are shredded, so that they can be one column when they no longer are.
-    pub shredded: bool,
+    /// The variants that are shredded in ways that differ: they can be one column each when they no longer are. None
+    /// where it is something else.
+    pub variants: BTreeSet<FieldId>,
 }
 
 /// A field's source in each of the data files that hold its parent.
@@ -77,15 +80,19 @@ impl TargetSchema {
         let mut builder = Builder {
             leaves: Vec::new(),
             path: Vec::new(),
+            differing: None,
         };
         let roots = fields
             .iter()
             .map(|(field, sources)| builder.node(field, sources, 0, 0))
             .collect::<Result<_, _>>()?;
-        Ok(TargetSchema {
-            roots,
-            leaves: builder.leaves,
-        })
+        match builder.differing {
+            Some(differing) => Err(differing),
+            None => Ok(TargetSchema {
+                roots,
+                leaves: builder.leaves,
+            }),
+        }
     }
 
     /// The schema's elements depth first, the root included, as a footer lists them.
@@ -210,6 +217,8 @@ const EDGE_ALGORITHMS: [&str; 5] = ["spherical", "vincenty", "thomas", "andoyer"
 struct Builder {
     leaves: Vec<TargetLeaf>,
     path: Vec<String>,
+    /// The variants that are shredded in ways that differ, and how the first one does.
+    differing: Option<Unmergeable>,
 }
 
 impl Builder {
@@ -233,7 +242,8 @@ impl Builder {
                     FieldSource::Variant { node } => Some((*schema, *node)),
                     _ => None,
                 });
-                let children = self.variant(&stored.collect::<Vec<_>>(), Levels { def, rep })?;
+                let stored: Vec<_> = stored.collect();
+                let children = self.variant(field.id, &stored, Levels { def, rep });
                 (Annotation::Variant, TargetKind::Struct(children))
             }
             Type::Primitive(ty) => {
@@ -251,7 +261,7 @@ impl Builder {
                 let column = self.path.join(".");
                 return Err(Unmergeable {
                     feature: format!("column {column}: a struct without fields"),
-                    shredded: false,
+                    variants: BTreeSet::new(),
                 });
             }
             Type::Struct(ty) => {

@@ -32,9 +32,10 @@ use super::part::OpenedFile;
 use super::source::SourceFooter;
 use super::{DecodeError, ParquetError, View};
 use crate::cache::CacheKey;
+use crate::iceberg::types::FieldId;
 use crate::rows::RowsError;
 use crate::rows::file_schema::{Annotation, FileSchema, NodeId, Physical, Repetition};
-use crate::rows::projection::FieldSource;
+use crate::rows::projection::{FieldSource, ProjectedField};
 use crate::storage::chunk_reader::SourceReader;
 use crate::storage::{SourceFile, SpillWriter, Spilled, StorageError};
 
@@ -64,9 +65,13 @@ pub struct Unshredded {
     pub variants: BTreeSet<NodeId>,
 }
 
-/// The file with its shredded variants put together, and the footer of that; `None` where none are shredded.
-pub fn unshred(view: &View, opened: &OpenedFile) -> Result<Option<Unshredded>, ParquetError> {
-    let variants = shredded(opened);
+/// The file with these of its variants put together, and the footer of that; `None` where none of them is shredded.
+pub fn unshred(
+    view: &View,
+    opened: &OpenedFile,
+    wanted: &BTreeSet<FieldId>,
+) -> Result<Option<Unshredded>, ParquetError> {
+    let variants = shredded(opened, wanted);
     if variants.is_empty() {
         return Ok(None);
     }
@@ -94,24 +99,21 @@ pub fn unshred(view: &View, opened: &OpenedFile) -> Result<Option<Unshredded>, P
     }))
 }
 
-/// The groups that the view reads as variants, and that are shredded.
-fn shredded(opened: &OpenedFile) -> BTreeSet<NodeId> {
+/// The groups that the view reads as one of these variants, and that are shredded.
+fn shredded(opened: &OpenedFile, wanted: &BTreeSet<FieldId>) -> BTreeSet<NodeId> {
     let schema = &opened.footer.schema;
-    let fields = opened.projection.fields.iter();
-    let mut pending: Vec<&FieldSource> = fields.map(|field| &field.source).collect();
+    let mut pending: Vec<&ProjectedField> = opened.projection.fields.iter().collect();
     let mut found = BTreeSet::new();
-    while let Some(source) = pending.pop() {
+    while let Some(ProjectedField { field, source }) = pending.pop() {
         match source {
             FieldSource::Variant { node } => {
-                if schema.child(*node, "typed_value").is_some() {
+                if wanted.contains(&field.id) && schema.child(*node, "typed_value").is_some() {
                     found.insert(*node);
                 }
             }
-            FieldSource::Struct { fields, .. } => {
-                pending.extend(fields.iter().map(|field| &field.source));
-            }
-            FieldSource::List { element, .. } => pending.push(&element.source),
-            FieldSource::Map { key, value, .. } => pending.extend([&key.source, &value.source]),
+            FieldSource::Struct { fields, .. } => pending.extend(fields),
+            FieldSource::List { element, .. } => pending.push(element),
+            FieldSource::Map { key, value, .. } => pending.extend([&**key, &**value]),
             FieldSource::Leaf { .. } | FieldSource::Constant(_) => {}
         }
     }
@@ -183,7 +185,18 @@ fn write(
         .with_skip_arrow_metadata(true);
     let out = BufWriter::with_capacity(WRITE_BUFFER, spill);
     let mut writer = ArrowWriter::try_new_with_options(out, Arc::clone(&wanted), options)?;
+    let leaves = schema.leaves.iter().enumerate();
+    let wanted_leaf = |leaf: NodeId| roots.iter().any(|(_, node)| *node == root(schema, leaf));
+    let leaves: Vec<usize> = leaves
+        .filter(|(_, leaf)| wanted_leaf(**leaf))
+        .map(|(column, _)| column)
+        .collect();
     for group in 0..opened.footer.metadata.row_groups.len() {
+        // Else a store is asked for a little at a time.
+        let chunks = leaves
+            .iter()
+            .map(|leaf| opened.footer.chunk_range(group, *leaf));
+        opened.file.prefetch(&chunks.flatten().collect::<Vec<_>>());
         for batch in reader(vec![group])? {
             let columns = assembled(&batch.map_err(::parquet::errors::ParquetError::from)?)?;
             let batch = RecordBatch::try_new(Arc::clone(&wanted), columns)

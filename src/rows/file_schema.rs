@@ -100,6 +100,8 @@ pub enum Annotation {
     Unknown,
     Geometry,
     Geography,
+    /// A type that came after this reader, by its number in `parquet.thrift`: its values may mean anything.
+    Other(i32),
 }
 
 impl FileSchema {

@@ -13,7 +13,7 @@ pub enum Fit {
     /// Nothing but nulls is stored (Parquet's `UNKNOWN`), which can be read as any optional type.
     AllNull,
     /// An encoding that is legal or seen in the wild, but not read by this version.
-    Unsupported(&'static str),
+    Unsupported(String),
     /// The types contradict each other.
     Mismatch,
 }
@@ -38,7 +38,8 @@ pub fn fit(wanted: &PrimitiveType, physical: Physical, annotation: Annotation) -
                 bits: 32,
                 signed: false,
             },
-        ) => Some("an unsigned 32-bit integer in a column of type int"),
+        ) => Some("an unsigned 32-bit integer in a column of type int".to_owned()),
+        (_, _, A::Other(number)) => Some(format!("a Parquet column of the logical type {number}")),
         _ => None,
     };
     if let Some(feature) = refused {

@@ -15,6 +15,7 @@ mod rules_lineage;
 mod rules_manifests;
 mod rules_metadata;
 mod rules_projection;
+mod rules_refused;
 mod rules_types;
 mod rules_variants;
 

@@ -106,8 +106,20 @@ fn rule_48_a_plain_variant_is_two_binaries() {
     shows(&mut t, json!([[null, null, 1, 1], [two, null, 2, 1]]));
 }
 
+/// Variants shredded as int32: 5, null and "x".
+fn shredded_numbers() -> Vec<u8> {
+    let columns = "optional group v = 1 {
+        required binary metadata; optional binary value; optional int32 typed_value; }";
+    let group = vec![
+        Chunk::flat(Values::Bytes(vec![vec![1, 0, 0]; 2]), &[1, 0, 1]),
+        Chunk::flat(Values::Bytes(vec![b"\x05x".to_vec()]), &[1, 0, 2]),
+        Chunk::flat(Values::Int32s(vec![5]), &[2, 0, 1]),
+    ];
+    parquet_file(columns, &[group], |w| w)
+}
+
 #[test]
-fn rule_48_a_shredded_variant_is_kept_and_merges_with_a_plain_one() {
+fn rule_48_a_shredded_variant_is_kept() {
     let mut t = TableBuilder::new(3, "1 v: variant");
     let a = t.adopt("a.parquet", &shredded_variants("a"), 3);
     t.commit(Commit::of([a.clone()]));
@@ -127,20 +139,50 @@ fn rule_48_a_shredded_variant_is_kept_and_merges_with_a_plain_one() {
     let d = t.vector(&a, &[0]);
     t.commit(Commit::of([d]));
     shows(&mut t, json!([[shredded[1], 1, 1], [shredded[2], 2, 1]]));
+}
+
+#[test]
+fn rule_48_a_variant_shredded_as_numbers_is_kept_beside_a_plain_one() {
+    let mut t = TableBuilder::new(3, "1 v: variant");
+    let a = t.adopt("a.parquet", &shredded_numbers(), 3);
     let b = t.adopt("b.parquet", &plain_variants(), 3);
-    t.commit(Commit::of([b]));
+    t.commit(Commit::of([a.clone(), b]));
+    let d = t.vector(&a, &[0]);
+    t.commit(Commit::of([d]));
     t.save();
-    let one = json!({"metadata": "010000", "value": "0c01", "typed_value": null});
-    let two = json!({"metadata": "010000", "value": "0c02", "typed_value": null});
+    let value = |value: &str| json!({"metadata": "010000", "value": value, "typed_value": null});
     let merged = Opened::tree(&t.root()).rows("current/t.parquet").unwrap();
     assert_eq!(
         merged,
         json!([
-            [shredded[1], 1, 1],
-            [shredded[2], 2, 1],
-            [one, 3, 3],
-            [null, 4, 3],
-            [two, 5, 3]
+            [null, 1, 1],
+            [value("0578"), 2, 1],
+            [value("0c01"), 3, 1],
+            [null, 4, 1],
+            [value("0c02"), 5, 1]
+        ])
+    );
+}
+
+/// Readers may take what has no `typed_value` for no object where others have one (`VariantShredding.md`, "Objects").
+#[test]
+fn rule_48_a_variant_shredded_as_objects_is_put_together_beside_a_plain_one() {
+    let mut t = TableBuilder::new(3, "1 v: variant");
+    let a = t.adopt("a.parquet", &shredded_variants("a"), 3);
+    let b = t.adopt("b.parquet", &plain_variants(), 3);
+    t.commit(Commit::of([a.clone(), b]));
+    let d = t.vector(&a, &[0]);
+    t.commit(Commit::of([d]));
+    t.save();
+    let merged = Opened::tree(&t.root()).rows("current/t.parquet").unwrap();
+    assert_eq!(
+        merged,
+        json!([
+            [plain("0101000161", "02010000020578"), 1, 1],
+            [plain("0101000161", "0c07"), 2, 1],
+            [plain("010000", "0c01"), 3, 1],
+            [null, 4, 1],
+            [plain("010000", "0c02"), 5, 1]
         ])
     );
 }
@@ -310,4 +352,102 @@ fn rule_48_a_variant_shredded_as_a_type_that_variants_lack_is_refused_by_name() 
         ENOTSUP,
         &["a.parquet", "a variant shredded as UInt16"],
     );
+}
+
+#[test]
+fn rule_48_a_required_variant_is_absent_with_its_struct() {
+    let shredded = |ty: &str| {
+        format!(
+            "optional group s = 1 {{ required group v = 2 {{
+                required binary metadata; optional binary value; optional {ty} typed_value; }} }}"
+        )
+    };
+    // {v: 5}, null, {v: 6}.
+    let file = |ty: &str, values: Values| {
+        let group = vec![
+            Chunk::flat(Values::Bytes(vec![vec![1, 0, 0]; 2]), &[1, 0, 1]),
+            Chunk::flat(Values::Bytes(vec![]), &[1, 0, 1]),
+            Chunk::flat(values, &[2, 0, 2]),
+        ];
+        parquet_file(&shredded(ty), &[group], |w| w)
+    };
+    let mut t = TableBuilder::new(3, "1 s: struct<2 v: required variant>");
+    let a = t.adopt("a.parquet", &file("int32", Values::Int32s(vec![5, 6])), 3);
+    let b = t.adopt("b.parquet", &file("int64", Values::Int64s(vec![5, 6])), 3);
+    t.commit(Commit::of([a.clone(), b]));
+    let gone = t.vector(&a, &[0]);
+    t.commit(Commit::of([gone]));
+    t.save();
+    let row = |value: &str| json!({"v": plain("010000", value)});
+    for opened in Opened::every_way(&t.root()) {
+        let rows = opened.rows("current/t.parquet");
+        let rows = rows.unwrap_or_else(|_| panic!("{opened}: {}", opened.errors()));
+        let expected = json!([
+            [null, 1, 1],
+            [row("1406000000"), 2, 1],
+            [row("180500000000000000"), 3, 1],
+            [null, 4, 1],
+            [row("180600000000000000"), 5, 1]
+        ]);
+        assert_eq!(rows, expected, "{opened}");
+    }
+}
+
+#[test]
+fn rule_48_only_variants_that_are_shredded_differently_are_put_together() {
+    let shredded = |name: &str, id: i32, ty: &str| {
+        format!(
+            "optional group {name} = {id} {{
+                required binary metadata; optional binary value; optional {ty} typed_value; }}"
+        )
+    };
+    // v = 5, null, 6; w = "k", null, "l"; s = {v: 5, w: "k"}, null, {v: 6, w: "l"}.
+    let file = |ty: &str, values: Values| {
+        let columns = format!(
+            "{} {} optional group s = 3 {{ {} {} }}",
+            shredded("v", 1, ty),
+            shredded("w", 2, "binary"),
+            shredded("v", 4, ty),
+            shredded("w", 5, "binary")
+        );
+        let variant = |values: Values, def: i16| {
+            [
+                Chunk::flat(Values::Bytes(vec![vec![1, 0, 0]; 2]), &[def, 0, def]),
+                Chunk::flat(Values::Bytes(vec![]), &[def, 0, def]),
+                Chunk::flat(values, &[def + 1, 0, def + 1]),
+            ]
+        };
+        let texts = || Values::Bytes(vec![b"k".to_vec(), b"l".to_vec()]);
+        let group = [
+            variant(values.clone(), 1),
+            variant(texts(), 1),
+            variant(values, 2),
+            variant(texts(), 2),
+        ];
+        parquet_file(&columns, &[group.concat()], |w| w)
+    };
+    let schema = "1 v: variant, 2 w: variant, 3 s: struct<4 v: variant, 5 w: variant>";
+    let mut t = TableBuilder::new(3, schema);
+    let a = t.adopt("a.parquet", &file("int32", Values::Int32s(vec![5, 6])), 3);
+    let b = t.adopt("b.parquet", &file("int64", Values::Int64s(vec![5, 6])), 3);
+    t.commit(Commit::of([a.clone(), b]));
+    let gone = t.vector(&a, &[0]);
+    t.commit(Commit::of([gone]));
+    t.save();
+    let row = |number: &str, text: &str, id: i64| {
+        let v = plain("010000", number);
+        let w = json!({"metadata": "010000", "value": null, "typed_value": text});
+        json!([v, w, {"v": v, "w": w}, id, 1])
+    };
+    for opened in Opened::every_way(&t.root()) {
+        let rows = opened.rows("current/t.parquet").unwrap();
+        let expected = json!([
+            [null, null, null, 1, 1],
+            row("1406000000", "6c", 2),
+            row("180500000000000000", "6b", 3),
+            [null, null, null, 4, 1],
+            row("180600000000000000", "6c", 5)
+        ]);
+        assert_eq!(rows, expected, "{opened}");
+    }
 }

@@ -16,10 +16,10 @@ use crate::builder::{Commit, TableBuilder};
 use crate::server::Asked;
 use crate::shelf::{COLUMNS, Shelf, wide, wide_of_optional_columns};
 
-const WHOLE: &str = "current/t.parquet";
+pub const WHOLE: &str = "current/t.parquet";
 
 /// Bytes of the blocks that a range touches.
-const BLOCK: u64 = 16 << 10;
+pub const BLOCK: u64 = 16 << 10;
 
 fn files(asked: &[Asked]) -> Vec<&str> {
     let files = asked.iter().filter(|asked| asked.query.is_empty());
@@ -28,7 +28,7 @@ fn files(asked: &[Asked]) -> Vec<&str> {
         .collect()
 }
 
-fn footer(opened: &Opened) -> ParquetMetaData {
+pub fn footer(opened: &Opened) -> ParquetMetaData {
     let size = opened.size(WHOLE).unwrap();
     let tail = opened.read_range(WHOLE, size - 8, 8).unwrap();
     let len = u64::from(u32::from_le_bytes(tail[..4].try_into().unwrap()));

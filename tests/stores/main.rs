@@ -10,3 +10,4 @@ mod cost;
 mod faults;
 mod server;
 mod shelf;
+mod variants;

@@ -89,7 +89,10 @@ fn schema_element(writer: &mut StructWriter<'_>, element: &SchemaElement) {
     if let Some(id) = element.field_id {
         writer.i32(9, id);
     }
-    if !matches!(element.annotation, Annotation::None | Annotation::Interval) {
+    if !matches!(
+        element.annotation,
+        Annotation::None | Annotation::Interval | Annotation::Other(_)
+    ) {
         writer.structure(10, |union| match &element.geo {
             Some(geo) => geo_type(union, element.annotation, geo),
             None => logical_type(union, element.annotation),
@@ -130,7 +133,8 @@ fn converted_type(annotation: Annotation) -> Option<i32> {
         | Annotation::Float16
         | Annotation::Unknown
         | Annotation::Geometry
-        | Annotation::Geography => return None,
+        | Annotation::Geography
+        | Annotation::Other(_) => return None,
     })
 }
 
@@ -181,7 +185,7 @@ fn logical_type(union: &mut StructWriter<'_>, annotation: Annotation) {
         // The version of the variant encoding, which is the only one there is.
         Annotation::Variant => return union.structure(16, |variant| variant.i8(1, 1)),
         // They have no logical type.
-        Annotation::None | Annotation::Interval => return,
+        Annotation::None | Annotation::Interval | Annotation::Other(_) => return,
         Annotation::String => 1,
         Annotation::Map => 2,
         Annotation::List => 3,

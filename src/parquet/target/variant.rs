@@ -10,14 +10,17 @@
 //!                                                | group (LIST) { repeated group list { element: wrapper } }
 //! ```
 //!
-//! A virtual file keeps a variant as its data files have it. Where they differ, a column that one of them lacks in a
-//! wrapper is null for its rows, which is what a variant that was not shredded says of itself. What is typed must be of
-//! one type in all files that have it, down to the fields of an object: a field that is not shredded stands in the
-//! object's `value`, and nobody may look there for a field that is. Files of which that is not true are unshredded
-//! first (see `unshred`).
+//! A virtual file keeps a variant as its data files have it. Where they differ, a leaf that one of them lacks in a
+//! wrapper is null for its rows, which is what a value that was not shredded says of itself. Objects and lists are
+//! another matter: readers may take a value without `typed_value` for neither, so all files must have it. What is typed
+//! must be of one type in all files that have it, down to the fields of an object: a field that is not shredded stands
+//! in the object's `value`, and nobody may look there for a field that is. Variants of which that is not true are named,
+//! and unshredded first (see `unshred`).
+
+use std::collections::BTreeSet;
 
 use super::{Builder, TargetKind, TargetLeaf, TargetNode, Unmergeable};
-use crate::iceberg::types::PrimitiveType;
+use crate::iceberg::types::{FieldId, PrimitiveType};
 use crate::rows::file_schema::{Annotation, FileNode, FileSchema, NodeId, Physical, Repetition};
 
 /// A node in each of the data files that have it.
@@ -41,25 +44,41 @@ impl Levels {
 
 /// Recursion goes down the files' schemas, whose depth parsing has bounded.
 impl Builder {
-    /// The children of a variant whose group has these levels, and these nodes in the files.
+    /// The children of a variant whose group has these levels, and these nodes in the files. Where the files differ, that
+    /// is noted, and no children are right.
     pub(super) fn variant(
         &mut self,
+        field: FieldId,
         nodes: &Nodes<'_>,
         levels: Levels,
-    ) -> Result<Vec<TargetNode>, Unmergeable> {
+    ) -> Vec<TargetNode> {
+        let depth = self.path.len();
         let mut children = vec![self.binary("metadata", nodes, levels)];
-        children.extend(self.wrapper(nodes, levels)?);
-        Ok(children)
+        match self.wrapper(nodes, levels) {
+            Ok(wrapper) => children.extend(wrapper),
+            Err(feature) => {
+                self.path.truncate(depth);
+                let differing = self.differing.get_or_insert_with(|| Unmergeable {
+                    feature,
+                    variants: BTreeSet::new(),
+                });
+                differing.variants.insert(field);
+            }
+        }
+        children
     }
 
-    /// `value` and `typed_value`, as far as there are any; always one of them.
-    fn wrapper(
-        &mut self,
-        nodes: &Nodes<'_>,
-        levels: Levels,
-    ) -> Result<Vec<TargetNode>, Unmergeable> {
+    /// `value` and `typed_value`, as far as there are any; always one of them. `Err` says what cannot be merged.
+    fn wrapper(&mut self, nodes: &Nodes<'_>, levels: Levels) -> Result<Vec<TargetNode>, String> {
         let mut children = Vec::new();
         let typed = below(nodes, "typed_value");
+        let is_group = |node| get(node).is_some_and(|node| node.leaf.is_none());
+        if typed.len() < nodes.len() && typed.iter().any(is_group) {
+            let path = self.path.join(".");
+            return Err(format!(
+                "merging variants that are shredded and others ({path})"
+            ));
+        }
         if typed.is_empty() || !below(nodes, "value").is_empty() {
             children.push(self.binary("value", nodes, levels));
         }
@@ -97,12 +116,10 @@ impl Builder {
         nodes: &Nodes<'_>,
         optional: bool,
         levels: Levels,
-    ) -> Result<TargetNode, Unmergeable> {
+    ) -> Result<TargetNode, String> {
         let differ = || {
-            unmergeable(format!(
-                "merging variants of different types ({})",
-                self.path.join(".")
-            ))
+            let path = self.path.join(".");
+            format!("merging variants of different types ({path})")
         };
         let first = nodes.first().and_then(get).ok_or_else(differ)?;
         let alike = |other: &FileNode| {
@@ -115,6 +132,9 @@ impl Builder {
             return Err(differ());
         }
         let annotation = first.annotation;
+        if let Annotation::Other(number) = annotation {
+            return Err(format!("a variant shredded as the logical type {number}"));
+        }
         self.path.push("typed_value".to_owned());
         let kind = match first.leaf {
             Some(leaf) => self.stored_leaf(leaf.physical, levels),
@@ -127,9 +147,7 @@ impl Builder {
                     let stored = below(nodes, name);
                     if stored.len() < nodes.len() {
                         let path = self.path.join(".");
-                        return Err(unmergeable(format!(
-                            "merging variants with different fields ({path})"
-                        )));
+                        return Err(format!("merging variants with different fields ({path})"));
                     }
                     fields.push(self.group(name, &stored, levels)?);
                 }
@@ -141,9 +159,9 @@ impl Builder {
     }
 
     /// The repeated group of a list, and the element in it.
-    fn list(&mut self, nodes: &Nodes<'_>, levels: Levels) -> Result<TargetNode, Unmergeable> {
+    fn list(&mut self, nodes: &Nodes<'_>, levels: Levels) -> Result<TargetNode, String> {
         let path = self.path.join(".");
-        let odd = || unmergeable(format!("a list of this shape in a variant ({path})"));
+        let odd = || format!("a list of this shape in a variant ({path})");
         let [name] = names(nodes)[..] else {
             return Err(odd());
         };
@@ -180,7 +198,7 @@ impl Builder {
         name: &str,
         nodes: &Nodes<'_>,
         levels: Levels,
-    ) -> Result<TargetNode, Unmergeable> {
+    ) -> Result<TargetNode, String> {
         let optional = any_optional(nodes);
         self.path.push(name.to_owned());
         let children = self.wrapper(nodes, levels.below(optional))?;
@@ -201,13 +219,6 @@ fn node(name: &str, optional: bool, annotation: Annotation, kind: TargetKind) ->
         },
         annotation,
         kind,
-    }
-}
-
-fn unmergeable(feature: String) -> Unmergeable {
-    Unmergeable {
-        feature,
-        shredded: true,
     }
 }
 

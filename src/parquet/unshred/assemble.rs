@@ -14,6 +14,7 @@ use std::sync::Arc;
 use arrow::array::{
     Array, ArrayRef, AsArray, LargeBinaryBuilder, ListArray, MapArray, StructArray,
 };
+use arrow::buffer::NullBuffer;
 use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Field, FieldRef, Fields, Float32Type, Float64Type,
     Int8Type, Int16Type, Int32Type, Int64Type, Time64MicrosecondType, TimeUnit,
@@ -34,16 +35,34 @@ pub fn assemble(
     array: &ArrayRef,
     variants: &BTreeSet<NodeId>,
 ) -> Result<ArrayRef, DecodeError> {
+    assemble_in(schema, node, array, variants, None)
+}
+
+/// As [`assemble`], within a struct that is there in these rows alone: a required field of it has no nulls of its own.
+fn assemble_in(
+    schema: &FileSchema,
+    node: NodeId,
+    array: &ArrayRef,
+    variants: &BTreeSet<NodeId>,
+    there: Option<&NullBuffer>,
+) -> Result<ArrayRef, DecodeError> {
     if variants.contains(&node) {
-        return variant(schema, node, array);
+        return variant(schema, node, array, there);
     }
     match array.data_type() {
         DataType::Struct(fields) => {
             let array = array.as_struct();
+            let there = NullBuffer::union(there, array.nulls());
             let mut columns = Vec::new();
             for (field, column) in fields.iter().zip(array.columns()) {
                 let child = schema.child(node, field.name()).ok_or_else(odd)?;
-                columns.push(assemble(schema, child, column, variants)?);
+                columns.push(assemble_in(
+                    schema,
+                    child,
+                    column,
+                    variants,
+                    there.as_ref(),
+                )?);
             }
             let fields: Fields = fields
                 .iter()
@@ -129,14 +148,19 @@ fn bad(error: &VariantError) -> DecodeError {
     DecodeError::corrupt(WHAT, error.to_string())
 }
 
-fn variant(schema: &FileSchema, node: NodeId, array: &ArrayRef) -> Result<ArrayRef, DecodeError> {
+fn variant(
+    schema: &FileSchema,
+    node: NodeId,
+    array: &ArrayRef,
+    there: Option<&NullBuffer>,
+) -> Result<ArrayRef, DecodeError> {
     let group = array.as_struct_opt().ok_or_else(odd)?;
     let wrapper = Wrapper::of(schema, node, array)?;
     let metadata = group.column_by_name("metadata").ok_or_else(odd)?;
     let metadata = metadata.as_binary_opt::<i32>().ok_or_else(odd)?;
     let (mut all_metadata, mut values) = (LargeBinaryBuilder::new(), LargeBinaryBuilder::new());
     for row in 0..group.len() {
-        if group.is_null(row) {
+        if group.is_null(row) || there.is_some_and(|there| there.is_null(row)) {
             all_metadata.append_value([]);
             values.append_value([]);
             continue;
@@ -330,6 +354,9 @@ fn primitive_of(
     physical: Option<Physical>,
     annotation: Annotation,
 ) -> Option<Primitive> {
+    if matches!(annotation, Annotation::Other(_)) {
+        return None;
+    }
     Some(match ty {
         DataType::Boolean => Primitive::True,
         DataType::Int8 => Primitive::Int8,

@@ -143,8 +143,8 @@ fn logical_annotation(logical: &LogicalType) -> Annotation {
         LogicalType::Variant(_) => Annotation::Variant,
         LogicalType::Geometry(_) => Annotation::Geometry,
         LogicalType::Geography(_) => Annotation::Geography,
-        // Parquet asks readers to take a logical type they do not know for none.
-        _ => Annotation::None,
+        LogicalType::File => Annotation::Other(19),
+        LogicalType::_Unknown { field_id } => Annotation::Other((*field_id).into()),
     }
 }
 
