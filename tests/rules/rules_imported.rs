@@ -573,3 +573,29 @@ fn rule_46_an_unsigned_64_bit_integer_beyond_the_range_of_long_is_an_error() {
     t.commit(Commit::of([d]));
     shows(&mut t, json!([[5]]));
 }
+
+#[test]
+fn rule_45_lists_and_maps_of_unknown_keep_their_lengths() {
+    let columns = "
+        optional group l (LIST) = 1 { repeated group list { optional int32 element (UNKNOWN) = 2; } }
+        optional group m (MAP) = 3 { repeated group key_value {
+            required binary key (STRING) = 4; optional int32 value (UNKNOWN) = 5; } }";
+    // l: [null, null], [], null; m: {k: null}, null, {}.
+    let group = vec![
+        Chunk::nested(Values::Int32s(vec![]), &[2, 2, 1, 0], &[0, 1, 0, 0]),
+        Chunk::nested(Values::Bytes(vec![b"k".to_vec()]), &[2, 0, 1], &[0, 0, 0]),
+        Chunk::nested(Values::Int32s(vec![]), &[2, 0, 1], &[0, 0, 0]),
+    ];
+    let mut t = TableBuilder::new(3, "1 l: list<2 unknown>, 3 m: map<4 string, 5 unknown>");
+    let a = t.adopt("a.parquet", &parquet_file(columns, &[group], plain), 3);
+    t.commit(Commit::of([a.clone()]));
+    let rows = [
+        json!([[null, null], [["k", null]], 0, 1]),
+        json!([[], null, 1, 1]),
+        json!([null, [], 2, 1]),
+    ];
+    shows(&mut t, json!(rows));
+    let d = t.vector(&a, &[1]);
+    t.commit(Commit::of([d]));
+    shows(&mut t, json!([rows[0], rows[2]]));
+}
