@@ -306,18 +306,15 @@ impl Part {
     /// error that names it.
     pub fn is_served_as_it_is(&self, group: usize, stored: StoredLeaf, column: usize) -> bool {
         let fixed = matches!(stored.physical, Physical::Fixed(_));
-        let rare = |encoding: &Encoding| {
-            matches!(
-                encoding,
-                Encoding::ByteStreamSplit | Encoding::DeltaByteArray
-            )
+        let unserved = |encoding: &Encoding| match encoding {
+            Encoding::ByteStreamSplit | Encoding::DeltaByteArray => fixed,
+            Encoding::Other(_) => true,
+            _ => false,
         };
-        let unknown = |encoding: &Encoding| matches!(encoding, Encoding::Other(_));
         stored.identical
             && self.chunk(group, column).is_ok_and(|chunk| {
-                !matches!(chunk.codec, Codec::Lz4 | Codec::Lzo | Codec::Other(_))
-                    && !(fixed && chunk.encodings.iter().any(rare))
-                    && !chunk.encodings.iter().any(unknown)
+                let codec = matches!(chunk.codec, Codec::Lz4 | Codec::Lzo | Codec::Other(_));
+                !codec && !chunk.encodings.iter().any(unserved)
             })
     }
 

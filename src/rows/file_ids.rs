@@ -142,11 +142,14 @@ fn map_children(
         child(map.key, "key");
         child(map.value, "value");
     } else if let Some(list) = file.list_shape(node) {
-        // A repeated field with no group around it is the list and its element at once: the id is the list's.
-        if list.element != list.outer {
+        if list.element != list.repeated {
             child(list.element, "element");
         } else if let (Some(element), Some(node)) = (mapped.find("element"), file.get(list.element))
         {
+            // A repeated field with no group around it is the list and its element at once: the id is the list's.
+            if list.element != list.outer {
+                set(ids, list.element, element.field_id);
+            }
             map_names(file, &node.children, &element.fields, ids);
         }
     } else if let Some(node) = file.get(node) {

@@ -141,6 +141,10 @@ check_commands() { # rows csv|jsonl options...
     "$PYTHON" "$ROOT/tests/readers/text_roundtrip.py"
 }
 
+@test "JSON lines of every fixture are what the reference implementation reads" {
+    "$PYTHON" "$ROOT/tests/readers/text_expected.py"
+}
+
 @test "jq reads JSON lines" {
     local rows
     for rows in 100 "$ROWS"; do

@@ -12,8 +12,9 @@ TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 BERGFS = os.environ.get("BERGFS", str(TARGET / "debug/bergfs"))
 
 
-# Directories of tables, each an archive in tests/fixtures and a mount of its own.
-WAREHOUSES = ("java", "java_formats", "pyiceberg")
+# Directories of tables, each an archive in tests/fixtures and a mount of its own. What is expected of a table stands in the
+# archive `expected`, or in `.expected` of its warehouse.
+WAREHOUSES = ("java", "java_formats", "java_parquet", "pyiceberg")
 
 
 def encoded(name):

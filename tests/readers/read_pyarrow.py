@@ -14,7 +14,9 @@ def read(paths):
     how = sys.argv[1]
     if how == "dataset":
         return ds.dataset(paths, format="parquet").to_table()
-    return pa.concat_tables(pq.ParquetFile(path, memory_map=how == "mmap").read() for path in paths)
+    tables = (pq.ParquetFile(path, memory_map=how == "mmap").read() for path in paths)
+    # One part may have a column as optional that another has as required.
+    return pa.concat_tables(tables, promote_options="default")
 
 
 def aggregates(paths, names):

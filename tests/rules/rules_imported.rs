@@ -464,3 +464,138 @@ fn shortest(value: i64) -> Vec<u8> {
     let start = (0..7).take_while(extra).count();
     bytes[start..].to_vec()
 }
+
+/// The older forms of lists and maps that no reference reads, found by ids and by names, with rows deleted.
+#[test]
+fn rule_46_older_lists_and_maps_by_id_and_by_name() {
+    let columns = "
+        optional group two (LIST) = 1 { repeated int32 element = 11; }
+        optional group structs (LIST) = 2 { repeated group array = 12 { optional int32 x = 13; } }
+        optional group tuple (LIST) = 3 { repeated group tuple_tuple = 14 { optional int32 x = 15; } }
+        optional group bag (LIST) = 4 { repeated group bag { optional int32 array_element = 16; } }
+        repeated int32 bare = 5;
+        optional group kv (MAP_KEY_VALUE) = 6 {
+            repeated group map { required int32 key = 17; optional int32 value = 18; }
+        }
+        optional group pairs (MAP) = 7 {
+            repeated group key_value (MAP_KEY_VALUE) {
+                required int32 key = 19;
+                optional group value (LIST) = 20 { repeated int32 array = 21; }
+            }
+        }";
+    let ints = |values: &[i32]| Values::Int32s(values.to_vec());
+    // Each of four rows: two entries, none, null (no entries where it cannot be null), one.
+    let rep = [0, 1, 0, 0, 0];
+    let group = vec![
+        Chunk::nested(ints(&[1, 2, 3]), &[2, 2, 1, 0, 2], &rep),
+        Chunk::nested(ints(&[1, 3]), &[3, 2, 1, 0, 3], &rep),
+        Chunk::nested(ints(&[1, 3]), &[3, 2, 1, 0, 3], &rep),
+        Chunk::nested(ints(&[1, 3]), &[3, 2, 1, 0, 3], &rep),
+        Chunk::nested(ints(&[1, 2, 3]), &[1, 1, 0, 0, 1], &rep),
+        Chunk::nested(ints(&[1, 2, 3]), &[2, 2, 1, 0, 2], &rep),
+        Chunk::nested(ints(&[7, 9]), &[3, 2, 1, 0, 3], &rep),
+        Chunk::nested(ints(&[1, 2, 3]), &[2, 2, 1, 0, 2], &rep),
+        Chunk::nested(ints(&[5, 6]), &[4, 4, 2, 1, 0, 3], &[0, 2, 1, 0, 0, 0]),
+    ];
+    let entries = json!([
+        [1, 2],
+        [{"x": 1}, {"x": null}],
+        [{"x": 1}, {"x": null}],
+        [1, null],
+        [1, 2],
+        [[1, 7], [2, null]],
+        [[1, [5, 6]], [2, null]]
+    ]);
+    let none = json!([[], [], [], [], [], [], []]);
+    let nulls = json!([null, null, null, null, [], null, null]);
+    let one = json!([[3], [{"x": 3}], [{"x": 3}], [3], [3], [[3, 9]], [[3, []]]]);
+    let schema = "1 two: list<11 required int>, 2 structs: list<12 required struct<13 x: int>>, \
+        3 tuple: list<14 required struct<15 x: int>>, 4 bag: list<16 int>, 5 bare: list<22 required int>, \
+        6 kv: map<17 int, 18 int>, 7 pairs: map<19 int, 20 list<21 required int>>";
+    let element =
+        |id: i32, more: Value| json!({"field-id": id, "names": ["element"], "fields": more});
+    let x = |id: i32| json!([{"field-id": id, "names": ["x"]}]);
+    let mapping = json!([
+        {"field-id": 1, "names": ["two"], "fields": [element(11, json!([]))]},
+        {"field-id": 2, "names": ["structs"], "fields": [element(12, x(13))]},
+        {"field-id": 3, "names": ["tuple"], "fields": [element(14, x(15))]},
+        {"field-id": 4, "names": ["bag"], "fields": [element(16, json!([]))]},
+        {"field-id": 5, "names": ["bare"], "fields": [element(22, json!([]))]},
+        {"field-id": 6, "names": ["kv"], "fields": [
+            {"field-id": 17, "names": ["key"]}, {"field-id": 18, "names": ["value"]}]},
+        {"field-id": 7, "names": ["pairs"], "fields": [
+            {"field-id": 19, "names": ["key"]},
+            {"field-id": 20, "names": ["value"], "fields": [element(21, json!([]))]}]}
+    ]);
+    let anonymous: String =
+        columns
+            .split(" = ")
+            .enumerate()
+            .fold(String::new(), |text, (i, piece)| {
+                let piece = if i == 0 {
+                    piece
+                } else {
+                    piece.trim_start_matches(|c: char| c.is_ascii_digit())
+                };
+                text + piece
+            });
+    for (by_name, columns) in [(false, columns), (true, anonymous.as_str())] {
+        for writer in [plain, v2] {
+            let mut t = TableBuilder::new(2, schema);
+            if by_name {
+                let property = "schema.name-mapping.default".to_owned();
+                t.properties.insert(property, mapping.to_string());
+            }
+            let a = t.adopt(
+                "a.parquet",
+                &parquet_file(columns, std::slice::from_ref(&group), writer),
+                4,
+            );
+            t.commit(Commit::of([a.clone()]));
+            shows(&mut t, json!([entries, none, nulls, one]));
+            let d = t.position_deletes(&[(&a.path, 0), (&a.path, 2)]);
+            t.commit(Commit::of([d]));
+            shows(&mut t, json!([none, one]));
+        }
+    }
+}
+
+#[test]
+fn rule_46_an_unsigned_64_bit_integer_beyond_the_range_of_long_is_an_error() {
+    let group = vec![Chunk::dense(Values::Int64s(vec![5, -1]))];
+    let bytes = parquet_file("optional int64 a (UINT_64) = 1;", &[group], plain);
+    let mut t = TableBuilder::new(2, "1 a: long");
+    let a = t.adopt("a.parquet", &bytes, 2);
+    t.commit(Commit::of([a.clone()]));
+    refuses(&mut t, EIO, &["column a", "beyond the range of its type"]);
+    // Without the row there is nothing wrong.
+    let d = t.position_deletes(&[(&a.path, 1)]);
+    t.commit(Commit::of([d]));
+    shows(&mut t, json!([[5]]));
+}
+
+#[test]
+fn rule_45_lists_and_maps_of_unknown_keep_their_lengths() {
+    let columns = "
+        optional group l (LIST) = 1 { repeated group list { optional int32 element (UNKNOWN) = 2; } }
+        optional group m (MAP) = 3 { repeated group key_value {
+            required binary key (STRING) = 4; optional int32 value (UNKNOWN) = 5; } }";
+    // l: [null, null], [], null; m: {k: null}, null, {}.
+    let group = vec![
+        Chunk::nested(Values::Int32s(vec![]), &[2, 2, 1, 0], &[0, 1, 0, 0]),
+        Chunk::nested(Values::Bytes(vec![b"k".to_vec()]), &[2, 0, 1], &[0, 0, 0]),
+        Chunk::nested(Values::Int32s(vec![]), &[2, 0, 1], &[0, 0, 0]),
+    ];
+    let mut t = TableBuilder::new(3, "1 l: list<2 unknown>, 3 m: map<4 string, 5 unknown>");
+    let a = t.adopt("a.parquet", &parquet_file(columns, &[group], plain), 3);
+    t.commit(Commit::of([a.clone()]));
+    let rows = [
+        json!([[null, null], [["k", null]], 0, 1]),
+        json!([[], null, 1, 1]),
+        json!([null, [], 2, 1]),
+    ];
+    shows(&mut t, json!(rows));
+    let d = t.vector(&a, &[1]);
+    t.commit(Commit::of([d]));
+    shows(&mut t, json!([rows[0], rows[2]]));
+}

@@ -219,3 +219,33 @@ fn rule_46_a_page_that_does_not_match_its_checksum_is_an_error_wherever_it_is_de
         }
     }
 }
+
+#[test]
+fn rule_46_a_two_level_list_of_two_level_lists_is_an_error_and_not_other_rows() {
+    let columns = "optional group v (LIST) = 1 { repeated group array (LIST) = 2 { repeated int32 array = 3; } }";
+    // [[7, 8], [9]] and null.
+    let chunk = Chunk::nested(Values::Int32s(vec![7, 8, 9]), &[3, 3, 3, 0], &[0, 2, 1, 0]);
+    let file = parquet_file(columns, &[vec![chunk]], plain);
+    refused("list<2 list<3 int>>", &file, 2, EIO, &["array"]);
+}
+
+#[test]
+fn rule_46_a_page_of_version_2_may_be_left_uncompressed_whatever_the_codec() {
+    let group = vec![Chunk::dense(Values::Int64s(vec![7, 8, 9]))];
+    let file = parquet_file("optional int64 v = 1;", &[group], |w| {
+        plain(w).set_writer_version(parquet::file::properties::WriterVersion::PARQUET_2_0)
+    });
+    // Its pages say that they are not compressed; now its footer says SNAPPY.
+    let file = with_footer(
+        file,
+        &[&PATH[..], &[0x15, 0]].concat(),
+        &[&PATH[..], &[0x15, 2]].concat(),
+    );
+    let mut t = TableBuilder::new(2, "1 v: long");
+    let a = t.adopt("a.parquet", &file, 3);
+    t.commit(Commit::of([a.clone()]));
+    shows(&mut t, json!([[7], [8], [9]]));
+    let gone = t.position_deletes(&[(&a.path, 1)]);
+    t.commit(Commit::of([gone]));
+    shows(&mut t, json!([[7], [9]]));
+}
