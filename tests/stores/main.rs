@@ -8,5 +8,6 @@ mod builder;
 mod access;
 mod cost;
 mod faults;
+mod keys;
 mod server;
 mod shelf;

@@ -341,7 +341,7 @@ fn list(root: &std::path::Path, bucket: &str, query: &str, page: usize) -> Answe
         let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
         pairs
             .find(|(key, _)| *key == name)
-            .map(|(_, value)| decoded(value))
+            .map(|(_, value)| decoded(&value.replace('+', " ")))
     };
     let prefix = parameter("prefix").unwrap_or_default();
     assert_eq!(parameter("delimiter").as_deref(), Some("/"));
@@ -357,7 +357,9 @@ fn list(root: &std::path::Path, bucket: &str, query: &str, page: usize) -> Answe
     let mut xml = String::from("<?xml version=\"1.0\"?><ListBucketResult>");
     let here: Vec<_> = found.iter().skip(from).take(page).collect();
     for (name, is_directory, len) in &here {
-        let name = format!("{prefix}{name}").replace('&', "&amp;");
+        let name = format!("{prefix}{name}")
+            .replace('&', "&amp;")
+            .replace('<', "&lt;");
         xml.push_str(&match is_directory {
             true => format!("<CommonPrefixes><Prefix>{name}/</Prefix></CommonPrefixes>"),
             false => format!(
