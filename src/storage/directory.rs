@@ -218,6 +218,17 @@ impl StoreFolder {
         }
     }
 
+    /// What tells the content of a file from what it was under the same name before; `None` where there is none.
+    pub fn version(&self, name: &str) -> Result<Option<String>, StorageError> {
+        let path = format!("{self}/{name}");
+        let key = self.directory.key(name, &path)?;
+        match wait(self.directory.store.version(&key)) {
+            Ok(version) => Ok(Some(version)),
+            Err(Refusal::NotFound) => Ok(None),
+            Err(refusal) => Err(refusal.about(&path)),
+        }
+    }
+
     /// A file of `max` bytes at most; `None` where there is none.
     pub fn read(&self, name: &str, max: u64) -> Result<Option<Bytes>, StorageError> {
         match self
