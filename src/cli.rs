@@ -104,7 +104,7 @@ struct MountArgs {
     cache_memory: Option<usize>,
 
     /// Keep what has been read and made in this directory, for later mounts and for others at the same time
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = CACHE_DIR)]
     cache_dir: Option<PathBuf>,
 
     /// Disk space that `--cache-dir` may take; some of the file system is always left free
@@ -144,12 +144,15 @@ struct UmountArgs {
     lazy: bool,
 }
 
+/// Where mounts keep things on disk, and where these are looked for, unless an option says so.
+const CACHE_DIR: &str = "BERGFS_CACHE_DIR";
+
 /// Show or clear what mounts keep on disk (`mount --cache-dir`).
 #[derive(Args, Debug)]
 struct CacheArgs {
-    /// The directory that mounts were given [default: bergfs in $XDG_CACHE_HOME, or in ~/.cache]
-    #[arg(long, value_name = "DIR")]
-    cache_dir: Option<PathBuf>,
+    /// The directory that mounts were given
+    #[arg(long, value_name = "DIR", env = CACHE_DIR)]
+    cache_dir: PathBuf,
 
     #[command(subcommand)]
     action: CacheAction,

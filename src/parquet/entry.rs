@@ -1,5 +1,7 @@
 //! What the footer of a virtual file says of one column chunk.
 
+use std::ops::Range;
+
 use roaring::RoaringTreemap;
 
 use super::ParquetError;
@@ -224,6 +226,22 @@ impl FooterInput<'_> {
         Ok(entry)
     }
 
+    /// Begins to fetch what [`FooterInput::dictionary_len`] reads of a row group, all at once.
+    pub(super) fn prefetch_dictionaries(&self, rows: &GroupRows<'_>) -> Result<(), ParquetError> {
+        let mut heads = Vec::new();
+        for (leaf, part_leaf) in rows.part.leaves.iter().enumerate() {
+            let LeafPlan::Stored { column, .. } = part_leaf.plan else {
+                continue;
+            };
+            let made = rows.source_column(leaf).is_none();
+            if made && has_dictionary(&rows.part.chunk(rows.group, column)?.encodings) {
+                heads.push(head(&rows.part.chunk_range(rows.group, column)?));
+            }
+        }
+        rows.part.opened.file.prefetch(&heads);
+        Ok(())
+    }
+
     /// The length of the dictionary page a transcoded chunk starts with, from the source page's header.
     fn dictionary_len(
         &self,
@@ -232,9 +250,11 @@ impl FooterInput<'_> {
         widths: Option<(u32, u32)>,
     ) -> Result<Option<u64>, ParquetError> {
         let part = rows.part;
-        let range = part.chunk_range(rows.group, column)?;
-        let len = HEADER_READ.min(range.end - range.start);
-        let bytes = part.opened.file.read_range(range.start, len)?;
+        let head = head(&part.chunk_range(rows.group, column)?);
+        let bytes = part
+            .opened
+            .file
+            .read_range(head.start, head.end - head.start)?;
         let (header, _) = PageHeader::parse(&bytes).map_err(|e| e.in_file(part.path()))?;
         let Page::Dictionary { num_values, .. } = header.page else {
             return Ok(None);
@@ -247,6 +267,11 @@ impl FooterInput<'_> {
             .map_err(|_| part.corrupt("a dictionary page too large to convert".to_owned()))?;
         Ok(Some(dictionary_page_len(num_values, size) as u64))
     }
+}
+
+/// Where a chunk's first page header lies.
+fn head(chunk: &Range<u64>) -> Range<u64> {
+    chunk.start..chunk.end.min(chunk.start.saturating_add(HEADER_READ))
 }
 
 /// The entry of a chunk that is served as its source bytes.

@@ -71,6 +71,7 @@ impl FooterInput<'_> {
                     if rows.rows() == 0 {
                         return Ok(None);
                     }
+                    self.prefetch_dictionaries(&rows)?;
                     let columns =
                         self.columns(*index, part, |leaf, part_leaf, target, segment| {
                             self.chunk(&rows, leaf, part_leaf, target, segment)

@@ -88,12 +88,20 @@ impl StoreDirectory {
 
     /// The file that its own URL names.
     pub(super) fn read_itself(&self, max: u64, path: &str) -> Result<Bytes, StorageError> {
-        let key = Path::parse(&self.url.key).map_err(|_| not_allowed(path))?;
+        let key = Path::parse(&self.url.key).map_err(|_| StorageError::NoKey {
+            path: path.to_owned(),
+        })?;
         self.remotes.read_whole(&self.store, &key, max, path)
     }
 
     fn key(&self, relative: &str, path: &str) -> Result<Path, StorageError> {
-        self.url.below(relative).ok_or_else(|| not_allowed(path))
+        let leads_out = || relative.split('/').any(|part| part == "..");
+        self.url.below(relative).ok_or_else(|| match leads_out() {
+            true => not_allowed(path),
+            false => StorageError::NoKey {
+                path: path.to_owned(),
+            },
+        })
     }
 }
 
@@ -206,6 +214,17 @@ impl StoreFolder {
         match wait(self.directory.store.size(&key)) {
             Ok(_) => Ok(true),
             Err(Refusal::NotFound) => Ok(false),
+            Err(refusal) => Err(refusal.about(&path)),
+        }
+    }
+
+    /// What tells the content of a file from what it was under the same name before; `None` where there is none.
+    pub fn version(&self, name: &str) -> Result<Option<String>, StorageError> {
+        let path = format!("{self}/{name}");
+        let key = self.directory.key(name, &path)?;
+        match wait(self.directory.store.version(&key)) {
+            Ok(version) => Ok(Some(version)),
+            Err(Refusal::NotFound) => Ok(None),
             Err(refusal) => Err(refusal.about(&path)),
         }
     }

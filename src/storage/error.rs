@@ -13,6 +13,9 @@ pub enum StorageError {
     /// No allowed root holds it, or the way to it leads out of one.
     #[error("{path}: outside the table's own storage (allow it with --allow-path or --map-path)")]
     NotAllowed { path: String },
+    /// In a store, a path with empty parts or `.`: a client that tidies it up would ask for another key.
+    #[error("{path}: a key with empty parts, or with `.` for one, is not read")]
+    NoKey { path: String },
     /// A directory, FIFO, socket or device.
     #[error("{path}: not a regular file")]
     NotRegular { path: String },

@@ -20,7 +20,7 @@ use bytes::Bytes;
 use lru::LruCache;
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
-use object_store::{GetOptions, GetRange, ObjectStore, RetryConfig};
+use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore, RetryConfig};
 
 use super::web::{self, Limits};
 use super::{Properties, StorageError, StoreAccess};
@@ -318,6 +318,15 @@ impl Store {
 
     /// Bytes of a file.
     pub(super) async fn size(&self, key: &Path) -> Result<u64, Refusal> {
+        Ok(self.look(key).await?.size)
+    }
+
+    /// What tells the content of a file from what it was under the same name before.
+    pub(super) async fn version(&self, key: &Path) -> Result<String, Refusal> {
+        Ok(version_of(&self.look(key).await?))
+    }
+
+    async fn look(&self, key: &Path) -> Result<ObjectMeta, Refusal> {
         let generation = self.grant.generation().await;
         let mut answer = self.head(key).await;
         if let Err(error) = &answer
@@ -329,12 +338,12 @@ impl Store {
         answer.map_err(|error| refusal(&error))
     }
 
-    async fn head(&self, key: &Path) -> object_store::Result<u64> {
+    async fn head(&self, key: &Path) -> object_store::Result<ObjectMeta> {
         let options = GetOptions {
             head: true,
             ..GetOptions::default()
         };
-        Ok(self.client.get_opts(key, options).await?.meta.size)
+        Ok(self.client.get_opts(key, options).await?.meta)
     }
 
     /// What lies directly beneath a key.
@@ -372,9 +381,7 @@ impl Store {
             };
             for file in &page.result.objects {
                 if let Some(name) = below(&file.location) {
-                    let tag = file.e_tag.as_deref().unwrap_or_default();
-                    let version = format!("{tag} {} {}", file.size, file.last_modified);
-                    level.versions.insert(name.clone(), version);
+                    level.versions.insert(name.clone(), version_of(file));
                     level.files.push(name);
                 }
             }
@@ -392,6 +399,11 @@ impl Store {
             }
         }
     }
+}
+
+fn version_of(file: &ObjectMeta) -> String {
+    let tag = file.e_tag.as_deref().unwrap_or_default();
+    format!("{tag} {} {}", file.size, file.last_modified)
 }
 
 /// What is needed to open a client.

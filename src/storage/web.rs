@@ -147,7 +147,7 @@ fn runtime() -> io::Result<&'static Runtime> {
         .map_err(|kind| io::Error::from(*kind))
 }
 
-/// The process's client: TLS by rustls with the system's certificates (`SSL_CERT_FILE` adds to them), the proxies of the
+/// The process's client: TLS by rustls with the system's certificates (or those of `SSL_CERT_FILE`), the proxies of the
 /// environment, timeouts, and no redirection from `https` to `http`. Cheap to clone.
 ///
 /// # Errors

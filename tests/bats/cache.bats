@@ -42,14 +42,30 @@ sums() { # mountpoint
     [ "$(counter disk_cache_hits)" -gt 0 ]
 }
 
-@test "without --cache-dir nothing is kept" {
-    HOME=$BATS_TEST_TMPDIR XDG_CACHE_HOME='' "$BERGFS" mount "$FIXTURES/java/large" "$MNT"
+@test "where nobody says where to keep it nothing is kept, and nowhere is looked" {
+    HOME=$BATS_TEST_TMPDIR "$BERGFS" mount "$FIXTURES/java/large" "$MNT"
     sums "$MNT"
     [ "$(counter disk_cache_writes)" = 0 ]
     [ ! -e "$BATS_TEST_TMPDIR/.cache" ]
-    run env HOME="$BATS_TEST_TMPDIR" XDG_CACHE_HOME='' "$BERGFS" cache show
+    run "$BERGFS" cache show
+    [ "$status" != 0 ]
+    [[ "$output" == *"--cache-dir"* ]]
+}
+
+@test "the environment says to mounts and to cache alike where it lies" {
+    export BERGFS_CACHE_DIR=$BATS_TEST_TMPDIR/kept
+    run "$BERGFS" cache show
     [ "$status" = 1 ]
-    [[ "$output" == *"/.cache/bergfs/bergfs-cache-1: no mount has kept anything here" ]]
+    [[ "$output" == *"/kept/bergfs-cache-1: no mount has kept anything here" ]]
+    "$BERGFS" mount --cache-size 1G "$FIXTURES/java/large" "$MNT"
+    sums "$MNT"
+    "$BERGFS" umount "$MNT"
+    kept() { "$BERGFS" cache show | grep -q '^text-index  *2 '; }
+    eventually 30 kept
+    # An option stands before it.
+    run "$BERGFS" cache --cache-dir "$BATS_TEST_TMPDIR/other" show
+    [[ "$output" == *"/other/bergfs-cache-1: no mount has kept anything here" ]]
+    [[ "$("$BERGFS" cache clear)" == *" bytes freed" ]]
 }
 
 @test "Avro and ORC files are converted once for all mounts" {

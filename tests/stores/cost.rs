@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::builder::open::Opened;
 use crate::builder::{Commit, TableBuilder};
 use crate::server::Asked;
-use crate::shelf::{COLUMNS, Shelf, wide, wide_of_optional_columns};
+use crate::shelf::{COLUMNS, Shelf, wide, wide_of_optional_columns, wide_with_deletes};
 
 pub const WHOLE: &str = "current/t.parquet";
 
@@ -112,6 +112,24 @@ fn a_views_size_costs_one_request_for_each_manifest_and_each_footer() {
     opened.size(WHOLE).unwrap();
     footer(&opened);
     assert_eq!(shelf.server.asked(), []);
+}
+
+#[test]
+fn a_footer_of_a_table_with_deletes_asks_for_the_beginnings_of_all_its_chunks_at_once() {
+    let shelf = Shelf::new();
+    shelf.put(&wide_with_deletes(), "t");
+    let opened = shelf.open("s3://b/t");
+    opened.size(WHOLE).unwrap();
+    shelf.server.asked();
+    let chunks = 2 * COLUMNS;
+    shelf.server.gather(chunks);
+    let before = opened.stats();
+    footer(&opened);
+    assert!(shelf.server.gathered(), "asked for one after the other");
+    let asked = shelf.server.asked();
+    assert_eq!(asked.len(), chunks, "{asked:#?}");
+    let bytes = opened.stats()["store_bytes"] - before["store_bytes"];
+    assert!(bytes <= chunks as u64 * 2 * BLOCK, "{bytes}");
 }
 
 #[test]

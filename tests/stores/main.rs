@@ -8,6 +8,7 @@ mod builder;
 mod access;
 mod cost;
 mod faults;
+mod keys;
 mod server;
 mod shelf;
 mod variants;

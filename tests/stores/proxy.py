@@ -10,6 +10,7 @@ server unchanged.
 """
 
 import asyncio
+import contextlib
 import dataclasses
 import pathlib
 import socket
@@ -180,7 +181,8 @@ class Link:
                 await self.answer(request)
         except Reset:
             # An RST rather than a FIN.
-            self.socket().setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            with contextlib.suppress(OSError):  # The client has gone already.
+                self.socket().setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         except (ConnectionError, asyncio.IncompleteReadError, OSError):
             pass
         finally:

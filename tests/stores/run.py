@@ -16,7 +16,7 @@ import traceback
 
 import suite
 
-SUITES = ("proxy", "s3", "counts", "faults", "credentials", "identities", "azure", "gcs", "web", "catalogs", "java", "guarded", "lakana")
+SUITES = ("proxy", "s3", "counts", "faults", "credentials", "identities", "azure", "gcs", "web", "keys", "catalogs", "java", "guarded", "lakana")
 
 
 def main():

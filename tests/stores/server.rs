@@ -8,8 +8,9 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
+use std::time::Duration;
 
 /// What becomes of a request.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,6 +47,45 @@ struct Shared {
     key: Mutex<Option<String>>,
     /// Names in a page of a listing.
     page: Mutex<usize>,
+    together: Together,
+}
+
+/// Requests of files that are answered when all of them are there.
+#[derive(Default)]
+struct Together {
+    gathering: Mutex<Gathering>,
+    all: Condvar,
+}
+
+#[derive(Default)]
+struct Gathering {
+    /// How many are still to come.
+    missing: usize,
+    /// Whether one has waited in vain.
+    in_vain: bool,
+}
+
+/// How long they are waited for: whoever asks for one after the other never comes to the second.
+const TOGETHER_PATIENCE: Duration = Duration::from_secs(5);
+
+impl Together {
+    fn arrive(&self) {
+        let mut gathering = self.gathering.lock().unwrap();
+        if gathering.missing == 0 || gathering.in_vain {
+            return;
+        }
+        gathering.missing -= 1;
+        self.all.notify_all();
+        let incomplete = |gathering: &mut Gathering| gathering.missing > 0 && !gathering.in_vain;
+        let waited = self
+            .all
+            .wait_timeout_while(gathering, TOGETHER_PATIENCE, incomplete);
+        let (mut gathering, _) = waited.unwrap();
+        if gathering.missing > 0 {
+            gathering.in_vain = true;
+            self.all.notify_all();
+        }
+    }
 }
 
 /// Serves until the test ends.
@@ -96,6 +136,17 @@ impl Server {
 
     pub fn let_in(&self, key: &str) {
         *self.shared.key.lock().unwrap() = Some(key.to_owned());
+    }
+
+    /// The next so many requests of files wait for one another.
+    pub fn gather(&self, requests: usize) {
+        self.shared.together.gathering.lock().unwrap().missing = requests;
+    }
+
+    /// Whether all of them came at once.
+    pub fn gathered(&self) -> bool {
+        let gathering = self.shared.together.gathering.lock().unwrap();
+        gathering.missing == 0 && !gathering.in_vain
     }
 
     pub fn page(&self, names: usize) {
@@ -159,6 +210,9 @@ fn serve(stream: TcpStream, root: &std::path::Path, shared: &Shared) {
                 file(root, &path, &header)
             };
         let is_file = !query.contains("list-type");
+        if is_file {
+            shared.together.arrive();
+        }
         let fault = {
             let mut faults = shared.faults.lock().unwrap();
             (is_file && !faults.is_empty()).then(|| faults.remove(0))
@@ -287,7 +341,7 @@ fn list(root: &std::path::Path, bucket: &str, query: &str, page: usize) -> Answe
         let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
         pairs
             .find(|(key, _)| *key == name)
-            .map(|(_, value)| decoded(value))
+            .map(|(_, value)| decoded(&value.replace('+', " ")))
     };
     let prefix = parameter("prefix").unwrap_or_default();
     assert_eq!(parameter("delimiter").as_deref(), Some("/"));
@@ -303,7 +357,9 @@ fn list(root: &std::path::Path, bucket: &str, query: &str, page: usize) -> Answe
     let mut xml = String::from("<?xml version=\"1.0\"?><ListBucketResult>");
     let here: Vec<_> = found.iter().skip(from).take(page).collect();
     for (name, is_directory, len) in &here {
-        let name = format!("{prefix}{name}").replace('&', "&amp;");
+        let name = format!("{prefix}{name}")
+            .replace('&', "&amp;")
+            .replace('<', "&lt;");
         xml.push_str(&match is_directory {
             true => format!("<CommonPrefixes><Prefix>{name}/</Prefix></CommonPrefixes>"),
             false => format!(

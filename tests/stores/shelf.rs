@@ -121,15 +121,20 @@ impl Shelf {
 
 /// A table of one file: columns of random numbers in two row groups, which nothing makes smaller.
 pub fn wide() -> TableBuilder {
-    wide_with(false)
+    wide_with(false, &[])
 }
 
 /// The same with columns that may be null, as the table has them: its chunks are served as they are stored.
 pub fn wide_of_optional_columns() -> TableBuilder {
-    wide_with(true)
+    wide_with(true, &[])
 }
 
-fn wide_with(nullable: bool) -> TableBuilder {
+/// [`wide`] with rows deleted from both row groups: each chunk is made, from one that has a dictionary.
+pub fn wide_with_deletes() -> TableBuilder {
+    wide_with(false, &[1, ROWS as i64 + 1])
+}
+
+fn wide_with(nullable: bool, deleted: &[i64]) -> TableBuilder {
     let schema: Vec<String> = (0..COLUMNS)
         .map(|c| format!("{} c{c}: long", c + 1))
         .collect();
@@ -147,7 +152,12 @@ fn wide_with(nullable: bool) -> TableBuilder {
     });
     let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
     let file = table.write(Data::batch(batch).row_groups_of(ROWS));
+    let deleted: Vec<_> = deleted.iter().map(|at| (file.path.as_str(), *at)).collect();
+    let deletes = (!deleted.is_empty()).then(|| table.position_deletes(&deleted));
     table.commit(Commit::of([file]));
+    if let Some(deletes) = deletes {
+        table.commit(Commit::of([deletes]));
+    }
     table.save();
     table
 }

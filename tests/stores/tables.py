@@ -30,6 +30,12 @@ class Shelf(pyarrow.fs.SubTreeFileSystem):
 class ShelfFileIO(PyArrowFileIO):
     """Paths `scheme://bucket/key` are `bucket/key` below the directory that the property `shelf` names."""
 
+    @staticmethod
+    def parse_location(location, properties=None):
+        # As it stands: a key may have what divides a URL.
+        scheme, _, path = location.partition("://")
+        return scheme, path.partition("/")[0], path
+
     def _initialize_fs(self, scheme, netloc=None):
         return Shelf(self.properties["shelf"], pyarrow.fs.LocalFileSystem())
 

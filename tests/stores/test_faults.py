@@ -143,6 +143,25 @@ def a_store_that_is_gone_for_a_while_is_found_again(servers):
 
 
 @test
+def a_store_that_stops_and_goes_on_is_waited_for(servers):
+    """For less time than a read may take: who reads meanwhile sees nothing of it."""
+    table, expected = wide(servers)
+    proxy = servers.proxied
+    with mounted(table.location(), servers.s3.properties(proxy.url)) as mount:
+        assert right(mount, expected, "c0"), mount.errors()
+        proxy.fail(faults.black_hole)
+        found = []
+        reader = threading.Thread(target=lambda: found.append(right(mount, expected, "c1")), daemon=True)
+        reader.start()
+        eventually(lambda: any(one.fault for one in list(proxy.requests)))
+        equal(found, [])
+        proxy.heal()
+        reader.join(60)
+        equal(found, [True], mount.errors())
+        equal(mount.errors(), "")
+
+
+@test
 def a_mount_of_a_store_that_is_gone_is_refused(servers):
     table, _ = wide(servers)
     proxy = servers.proxied

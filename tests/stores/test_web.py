@@ -3,7 +3,7 @@
 import re
 
 import tables
-from suite import cases, digest, equal, mounted, refused, rows_of, test
+from suite import cases, digest, equal, eventually, mounted, refused, rows_of, test
 from test_s3 import written
 
 
@@ -37,6 +37,30 @@ def a_server_without_ranges_gives_the_same(servers):
     with mounted(f"http://127.0.0.1:{servers.plain_web}{table}") as far, mounted(servers.fixtures / "java/position_deletes") as near:
         for kind in ("parquet", "csv"):
             equal(digest(far / f"current/position_deletes.{kind}"), digest(near / f"current/position_deletes.{kind}"), kind)
+
+
+@test
+def a_metadata_file_that_is_replaced_is_the_table_it_says_then(servers):
+    """By another file of the same name, as those have it who publish a table on a web server."""
+    catalog = tables.catalog(servers.directory / "s3-catalog", "s3://lake/written", servers.s3_directory)
+    table = tables.appended(catalog, "published", 0, 5)
+
+    def publish():
+        there = servers.s3_directory / table.metadata_location.removeprefix("s3://")
+        there.with_name("published.new").write_bytes(there.read_bytes())
+        there.with_name("published.new").rename(there.with_name("published.metadata.json"))
+        return there.with_name("published.metadata.json").relative_to(servers.s3_directory)
+
+    with mounted(f"http://127.0.0.1:{servers.web}/{publish()}", options=["--refresh", "500ms"]) as mount:
+        view = mount / "current/published.parquet"
+        equal(rows_of(view), tables.answer(table))
+        pinned = view.resolve()
+        before = tables.answer(table)
+        table.append(tables.numbered(100, 105))
+        table.delete("id = 2")
+        publish()
+        eventually(lambda: rows_of(view) == tables.answer(table))
+        equal(rows_of(pinned), before, "a snapshot stays what it was")
 
 
 @test

@@ -30,7 +30,7 @@ pub struct StoreDirectoryCatalog {
 
 #[derive(Debug)]
 enum SourceKind {
-    /// A metadata file, which is the table's current one for as long as it is mounted.
+    /// A metadata file, which is the table's current one for as long as it is mounted. It may be replaced by a newer one.
     MetadataFile,
     Table,
     Warehouse,
@@ -300,9 +300,15 @@ impl Catalog for StoreDirectoryCatalog {
             }
             return match self.kind {
                 SourceKind::MetadataFile => {
-                    let root = table_root(&self.source.parent());
+                    let holder = self.source.parent();
+                    let Some(version) = holder.version(self.source.name().unwrap_or_default())?
+                    else {
+                        return Ok(None);
+                    };
                     let metadata = self.source.url().clone();
-                    Ok(Some(store_pointer(metadata, &root)))
+                    let mut pointer = store_pointer(metadata, &table_root(&holder));
+                    pointer.version = Some(version);
+                    Ok(Some(pointer))
                 }
                 _ => pointer(&self.source),
             };
@@ -326,9 +332,10 @@ fn pointer(directory: &StoreFolder) -> Result<Option<TablePointer>, CatalogError
         Some(name) => {
             let root = table_root(&holder.folder);
             let mut pointer = store_pointer(holder.folder.file(&name), &root);
-            if holder.folder.can_list() {
-                pointer.version = holder.level()?.versions.get(&name).cloned();
-            }
+            pointer.version = match holder.folder.can_list() {
+                true => holder.level()?.versions.get(&name).cloned(),
+                false => holder.folder.version(&name)?,
+            };
             Ok(Some(pointer))
         }
         None => Err(no_current(holder.shown())),
