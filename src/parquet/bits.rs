@@ -89,6 +89,18 @@ impl BitWriter {
             self.bytes.extend_from_slice(whole);
             at = end / 8 * 8;
         }
+        while end - at >= 64 {
+            let (byte, shift) = (at / 8, at % 8);
+            let mut next = word(bytes, byte) >> shift;
+            if shift > 0 {
+                next |= u64::from(bytes.get(byte + 8).copied().unwrap_or(0)) << (64 - shift);
+            }
+            let whole = self.pending | next << self.pending_bits;
+            self.bytes.extend_from_slice(&whole.to_le_bytes());
+            // What did not fit; in two steps, since a shift by 64 is none.
+            self.pending = next >> 1 >> (63 - self.pending_bits);
+            at += 64;
+        }
         while at < end {
             let bits = (end - at).min(48);
             self.push(word(bytes, at / 8) >> (at % 8), bits);

@@ -112,6 +112,9 @@ fn encode(count: usize, mut values: impl Iterator<Item = i64>, bits: u32, out: &
         out.extend_from_slice(&widths);
         for (width, miniblock) in widths.iter().zip(deltas.chunks(MINIBLOCK)) {
             let width = usize::from(*width);
+            if width == 0 {
+                continue;
+            }
             for delta in miniblock {
                 let delta = above(*delta);
                 packed.push(delta, width.min(32));
