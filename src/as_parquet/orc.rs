@@ -5,8 +5,8 @@
 //! | `boolean`, `float`, `double` | the same |
 //! | `tinyint`, `smallint`, `int` | INT32 |
 //! | `bigint`; with `iceberg.long-type=TIME` | INT64; INT64 (TIME, microseconds) |
-//! | `string`, `varchar`, `char` | BYTE_ARRAY (UTF8) |
-//! | `binary`; with `iceberg.binary-type` `UUID` or `FIXED` | BYTE_ARRAY; FIXED_LEN_BYTE_ARRAY |
+//! | `string`, `varchar`; `char` | BYTE_ARRAY (UTF8); the same, without the spaces at its end |
+//! | `binary`; with `iceberg.binary-type` `UUID` or `FIXED` | BYTE_ARRAY, also for `GEOMETRY` and `GEOGRAPHY`; FIXED_LEN_BYTE_ARRAY |
 //! | `decimal` | INT32, INT64 or FIXED_LEN_BYTE_ARRAY (DECIMAL), by its precision |
 //! | `date` | INT32 (DATE) |
 //! | `timestamp`, `timestamp with local time zone` | INT64 (TIMESTAMP), in microseconds or, by `iceberg.timestamp-unit`, nanoseconds |
@@ -41,6 +41,8 @@ mod stripe;
 const MAX_FOOTER: usize = 256 << 20;
 /// Bytes of a stripe as stored, at most. Writers aim at 64 MiB.
 const MAX_STRIPE: u64 = 1 << 30;
+/// The newest version of the format. The first is 0.11.
+const NEWEST: [u32; 2] = [0, 12];
 /// How deep a schema may nest.
 const MAX_DEPTH: u16 = 100;
 
@@ -102,6 +104,12 @@ fn read_footer(file: &SourceFile) -> Result<(Footer, Compression), Failure> {
     let postscript = postscript.ok_or_else(|| corrupt("is too short for an ORC file"))?;
     let behind = postscript.len() as u64 + 1;
     let postscript = PostScript::parse(postscript)?;
+    // Decimals have another encoding in the drafts of what comes next.
+    if postscript.version.as_slice() > NEWEST.as_slice() {
+        let version: Vec<String> = postscript.version.iter().map(u32::to_string).collect();
+        let feature = format!("the ORC version {}", version.join("."));
+        return Err(Failure::Unsupported(feature));
+    }
     let compression = Compression::of(postscript.compression, postscript.block_size)?;
     let stored = (len - behind)
         .checked_sub(postscript.footer_len)
@@ -163,10 +171,11 @@ enum Stored {
     Int64,
     Float,
     Double,
-    /// Whether it has to be UTF-8.
-    Bytes {
-        text: bool,
-    },
+    Bytes,
+    /// It has to be UTF-8.
+    Text,
+    /// The same, filled up with spaces that do not belong to it.
+    Char,
     Fixed(usize),
     /// Digits after the point.
     Decimal {
@@ -336,7 +345,11 @@ impl Leaf {
             5 => plain(Physical::FLOAT, None, Stored::Float),
             6 => plain(Physical::DOUBLE, None, Stored::Double),
             7 | 16 | 17 => {
-                let text = Stored::Bytes { text: true };
+                let text = if ty.kind == 17 {
+                    Stored::Char
+                } else {
+                    Stored::Text
+                };
                 plain(Physical::BYTE_ARRAY, Some(LogicalType::String), text)
             }
             8 => match ty.attribute("iceberg.binary-type") {
@@ -347,7 +360,7 @@ impl Leaf {
                         .and_then(|len| len.parse().ok());
                     fixed(len.unwrap_or(0), None)?
                 }
-                _ => plain(Physical::BYTE_ARRAY, None, Stored::Bytes { text: false }),
+                _ => plain(Physical::BYTE_ARRAY, None, Stored::Bytes),
             },
             9 | 18 => {
                 let nanos = ty.attribute("iceberg.timestamp-unit") == Some("NANOS");

@@ -135,13 +135,15 @@ impl<'n> Column<'n> {
                 Stored::Byte => Reader::Byte(BytesReader::new(streams.take(column, DATA))),
                 Stored::Int32 | Stored::Int64 => Reader::Integers(integers(DATA, true)),
                 Stored::Float | Stored::Double => Reader::Plain(streams.take(column, DATA)),
-                Stored::Bytes { .. } | Stored::Fixed(_) if matches!(encoding.kind, 1 | 3) => {
+                Stored::Bytes | Stored::Text | Stored::Char | Stored::Fixed(_)
+                    if matches!(encoding.kind, 1 | 3) =>
+                {
                     let (indices, lengths) = (integers(DATA, false), integers(LENGTH, false));
                     let values = streams.take(column, DICTIONARY_DATA).rest(MAX_DICTIONARY)?;
                     let ends = ends(lengths, encoding.dictionary_size, values.len())?;
                     Reader::Dictionary(indices, values, ends)
                 }
-                Stored::Bytes { .. } | Stored::Fixed(_) => {
+                Stored::Bytes | Stored::Text | Stored::Char | Stored::Fixed(_) => {
                     let lengths = integers(LENGTH, false);
                     Reader::Direct(streams.take(column, DATA), lengths)
                 }
@@ -296,8 +298,13 @@ fn checked(value: &[u8], stored: Stored) -> Result<Cell<'_>, Failure> {
             "a value of {} bytes in a column of {len}",
             value.len()
         ))),
-        Stored::Bytes { text: true } if std::str::from_utf8(value).is_err() => {
-            Err(corrupt("a string that is not UTF-8"))
+        Stored::Text | Stored::Char => {
+            let text = std::str::from_utf8(value);
+            let text = text.map_err(|_| corrupt("a string that is not UTF-8"))?;
+            Ok(Cell::Bytes(match stored {
+                Stored::Char => text.trim_end_matches(' ').as_bytes(),
+                _ => value,
+            }))
         }
         _ => Ok(Cell::Bytes(value)),
     }
