@@ -3,7 +3,7 @@
     matrix.py [--readers NAME,...] [--tables NAME,...] [--mounted DIRECTORY]
 
 A view is read as its one file, as its parts, and by the questions that readers answer from statistics. Rows must be those
-of tests/fixtures/expected, which Iceberg Java and PyIceberg wrote. What a reader cannot do, by itself and with any writer,
+of tests/fixtures/expected*, which Iceberg Java and PyIceberg wrote. What a reader cannot do, by itself and with any writer,
 stands in READERS and CANNOT, with the reason; it is counted, and everything else must agree. `--mounted` takes a directory
 that holds the WAREHOUSES instead of mounting them.
 """
@@ -20,7 +20,7 @@ import threading
 import time
 
 from canonical import date, entries, in_order, number, time as clock, timestamp
-from mounting import Mount, TARGET, WAREHOUSES, encoded, fixtures
+from mounting import EXPECTED, Mount, TARGET, WAREHOUSES, encoded, fixtures
 
 HERE = pathlib.Path(__file__).resolve().parent
 PYTHON = sys.executable
@@ -67,7 +67,7 @@ READERS = {
 # `clean` for the views without deletes, which have the bytes as their writer encoded them, or `any`.
 NO_NANOS = "Spark takes no nanosecond timestamps"
 NO_LOGICAL = "it takes logical types newer than UUID for damage (so too in the table's own files)"
-VARIANTS = ("variants", "variants_shredded", "variants_mixed")
+VARIANTS = ("variants", "variants_shredded", "variants_mixed", "avro_variants")
 CANNOT = {
     ("fastparquet", "codecs", "any"): "it takes Hadoop's framing of LZ4 for a raw block",
     ("fastparquet", "odd_names", "any"): "it takes a dot in a column's name for a path",
@@ -90,12 +90,18 @@ CANNOT = {
     ("chdb", "geospatial", "any"): "it refuses GEOMETRY and GEOGRAPHY (so too in the table's own files)",
     ("chdb", "variants_shredded", "any"): "strings and binary are one type, which a variant keeps apart",
     ("daft", "variants", "any"): "it cannot hand its variants to Arrow (so too those of the table's own files)",
+    ("daft", "avro_variants", "any"): "it cannot hand its variants to Arrow",
     ("daft", "variants_shredded", "any"): "it knows no shredded variants (so too those of the table's own files)",
     **{
         (reader, "variants_mixed", "parts"): "a variant is a struct to it, and each of the parts has another"
         for reader in ("pyarrow table", "pyarrow mmap", "pyarrow dataset", "datafusion", "chdb")
     },
     ("daft", "variants_mixed", "any"): "it cannot hand its variants to Arrow (so too those of the table's own files)",
+    **{
+        ("hyparquet", table, "any"): "a map is an object to it, whose keys are strings"
+        for table in ("avro_map_keys", "orc_map_keys")
+    },
+    ("hyparquet", "avro_variants", "any"): "it turns a variant's decimals, dates and times into numbers and instants",
     ("hyparquet", "variants_mixed", "any"): "it turns a variant's decimals, dates and times into numbers and instants",
     ("hyparquet", "variants", "any"): "it turns a variant's decimals, dates and times into numbers and instants",
     ("hyparquet", "variants_shredded", "any"): "it gives null for a shredded field that an object does not have",
@@ -105,9 +111,10 @@ CANNOT = {
         for table, reason in (
             ("all_types", NO_NANOS),
             ("extremes", NO_NANOS),
-            *((f"{form}_{table}", NO_NANOS) for form in ("avro", "orc") for table in ("all_types", "extremes")),
+            *((f"{form}_{table}", NO_NANOS) for form in ("avro", "orc") for table in ("all_types", "extremes", "nested_types")),
             ("defaults", "Spark takes no uuid columns"),
             ("avro_defaults", "Spark takes no uuid columns"),
+            ("avro_imported", "Spark takes no uuid columns"),
         )
     },
     **{
@@ -341,7 +348,7 @@ def check_aggregates(name, view, answer, wanted):
 def views(mounts, tables):
     """(table, view, expectation, directory, whether a branch or tag leads there), each directory once."""
     found = {}
-    for file in sorted((fixtures() / "expected").glob("*.json")):
+    for file in sorted(file for name in EXPECTED for file in (fixtures() / name).glob("*.json")):
         expected = json.loads(file.read_text())
         table = expected["table"]
         if tables and table not in tables:

@@ -13,7 +13,9 @@ BERGFS = os.environ.get("BERGFS", str(TARGET / "debug/bergfs"))
 
 
 # Directories of tables, each an archive in tests/fixtures and a mount of its own.
-WAREHOUSES = ("java", "java_formats", "pyiceberg")
+WAREHOUSES = ("java", "java_formats", "java_avro_orc", "pyiceberg")
+# What the tables' writers read from them.
+EXPECTED = ("expected", "expected_avro_orc")
 
 
 def encoded(name):
@@ -26,9 +28,9 @@ def encoded(name):
 
 
 def fixtures():
-    """The unpacked fixtures: the WAREHOUSES and `expected` below one directory."""
+    """The unpacked fixtures: the WAREHOUSES and what is EXPECTED below one directory."""
     directory = TARGET / "fixtures"
-    for name in (*WAREHOUSES, "expected"):
+    for name in (*WAREHOUSES, *EXPECTED):
         archive = ROOT / f"tests/fixtures/{name}.tar.gz"
         stamp = directory / f".{name}"
         wanted = str(archive.stat().st_mtime_ns)
