@@ -130,7 +130,7 @@ impl<'n> Column<'n> {
                 let key = Box::new(Column::open(key, streams)?);
                 Reader::Map(lengths, key, Box::new(Column::open(value, streams)?))
             }
-            Kind::Leaf(_, stored) => match stored {
+            Kind::Leaf(stored) => match stored {
                 Stored::Boolean => Reader::Boolean(BooleansReader::new(streams.take(column, DATA))),
                 Stored::Byte => Reader::Byte(BytesReader::new(streams.take(column, DATA))),
                 Stored::Int32 | Stored::Int64 => Reader::Integers(integers(DATA, true)),
@@ -186,7 +186,7 @@ impl<'n> Column<'n> {
             return Err(corrupt("a null in a column that is required"));
         }
         if !present {
-            return self.node.absent(at, out);
+            return out.absent(self.node.leaves.clone(), at);
         }
         at.def += i16::from(self.node.optional);
         let mut item = At {
@@ -202,7 +202,7 @@ impl<'n> Column<'n> {
                     item.rep = self.node.rep + 1;
                 }
                 if count < 1 {
-                    self.node.empty(at, out)
+                    out.absent(self.node.leaves.clone(), at)
                 } else {
                     Ok(())
                 }
@@ -215,16 +215,16 @@ impl<'n> Column<'n> {
                     item.rep = self.node.rep + 1;
                 }
                 if count < 1 {
-                    self.node.empty(at, out)
+                    out.absent(self.node.leaves.clone(), at)
                 } else {
                     Ok(())
                 }
             }
             leaf => {
-                let Kind::Leaf(index, stored) = &self.node.kind else {
+                let Kind::Leaf(stored) = &self.node.kind else {
                     return Ok(());
                 };
-                leaf.push(*stored, *index, at, out)
+                leaf.push(*stored, self.node.leaves.start, at, out)
             }
         }
     }
@@ -360,28 +360,5 @@ fn timestamp(seconds: i64, nanos: i64, nanoseconds: bool) -> Option<i64> {
         seconds
             .checked_mul(1_000_000)?
             .checked_add(nanos.div_euclid(1000))
-    }
-}
-
-impl Node {
-    /// Nothing here, nor below.
-    fn absent(&self, at: At, out: &mut Columns) -> Result<(), Failure> {
-        match &self.kind {
-            Kind::Leaf(leaf, _) => out.absent(*leaf, at),
-            Kind::Struct(fields) => fields.iter().try_for_each(|field| field.absent(at, out)),
-            Kind::List(_) | Kind::Map(..) => self.empty(at, out),
-        }
-    }
-
-    /// No items.
-    fn empty(&self, at: At, out: &mut Columns) -> Result<(), Failure> {
-        match &self.kind {
-            Kind::List(element) => element.absent(at, out),
-            Kind::Map(key, value) => {
-                key.absent(at, out)?;
-                value.absent(at, out)
-            }
-            Kind::Leaf(..) | Kind::Struct(_) => Ok(()),
-        }
     }
 }
