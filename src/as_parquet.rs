@@ -28,6 +28,7 @@ use crate::storage::{
 mod avro;
 mod columns;
 mod orc;
+mod schema;
 
 /// What the Parquet writer collects before it is written to the spill file, in bytes.
 const WRITE_BUFFER: usize = 1 << 20;

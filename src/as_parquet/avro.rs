@@ -17,13 +17,15 @@
 //! geography is `bytes`, as in Parquet.
 
 use std::io::BufWriter;
+use std::ops::Range;
 use std::sync::Arc;
 
-use parquet::basic::{LogicalType, Repetition, TimeUnit, Type as Physical};
-use parquet::schema::types::{Type, TypePtr};
+use parquet::basic::{LogicalType, TimeUnit, Type as Physical};
+use parquet::schema::types::TypePtr;
 
 use super::Failure;
 use super::columns::{At, Cell, Columns, DecimalAs, too_wide};
+use super::schema::{self, Field, LeafColumn};
 use crate::iceberg::avro::{Container, Cursor, Logical, MAX_BLOCK, SYNC_LENGTH, Schema, Shape};
 use crate::iceberg::value::decimal_be;
 use crate::storage::{SourceFile, SpillWriter, Spilled};
@@ -59,13 +61,7 @@ pub fn convert(file: &SourceFile, out: BufWriter<SpillWriter>) -> Result<Spilled
         fields.push(ty);
         nodes.push(node);
     }
-    if leaves == 0 {
-        return Err(Failure::Unsupported(
-            "an Avro file without columns".to_owned(),
-        ));
-    }
-    let root = Type::group_type_builder("table").with_fields(fields);
-    let mut columns = Columns::new(root.build().map_err(unwritable)?, out)?;
+    let mut columns = Columns::new(schema::table(fields, leaves, "Avro")?, out)?;
 
     let mut offset = container.header_len(&header) as u64;
     let whole = offset..file.len();
@@ -104,10 +100,6 @@ fn corrupt(reason: &str) -> Failure {
     Failure::Corrupt(reason.to_owned())
 }
 
-fn unwritable(error: parquet::errors::ParquetError) -> Failure {
-    Failure::Unsupported(format!("a column that Parquet cannot hold ({error})"))
-}
-
 /// A value of the writer's schema, and where it goes.
 #[derive(Debug)]
 struct Node {
@@ -116,6 +108,8 @@ struct Node {
     kind: Kind,
     /// Lists and maps around it.
     rep: i16,
+    /// The columns that its values, and those below, go to.
+    leaves: Range<usize>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -127,11 +121,11 @@ struct Branches {
 
 #[derive(Debug)]
 enum Kind {
-    Leaf(usize, Encoded),
+    Leaf(Encoded),
     Record(Vec<Node>),
     Array(Box<Node>),
-    /// The leaf of the key, and the value.
-    Map(usize, Box<Node>),
+    /// The value; the key is the first leaf.
+    Map(Box<Node>),
 }
 
 /// How a leaf is encoded, and what it is stored as.
@@ -183,21 +177,8 @@ fn node(
     }
     let optional =
         matches!(schema.shape, Shape::Null) || nullable.is_some_and(|b| b.null.is_some());
-    let repetition = if optional {
-        Repetition::OPTIONAL
-    } else {
-        Repetition::REQUIRED
-    };
-    let group = |fields: Vec<TypePtr>, logical: Option<LogicalType>| {
-        Type::group_type_builder(name)
-            .with_repetition(repetition)
-            .with_id(id)
-            .with_logical_type(logical)
-            .with_fields(fields)
-            .build()
-            .map(Arc::new)
-            .map_err(unwritable)
-    };
+    let field = Field { name, id, optional };
+    let first = *leaves;
     let (ty, kind) = match &schema.shape {
         Shape::Record(record) => {
             let (mut fields, mut nodes) = (Vec::new(), Vec::new());
@@ -206,7 +187,7 @@ fn node(
                 fields.push(ty);
                 nodes.push(child);
             }
-            (group(fields, None)?, Kind::Record(nodes))
+            (field.group(fields)?, Kind::Record(nodes))
         }
         Shape::Array(items) if schema.logical == Some(Logical::Map) => {
             let (entry, item) = node(items, "key_value", None, rep + 1, leaves)?;
@@ -215,177 +196,90 @@ fn node(
             {
                 return Err(corrupt("a map whose entries are not pairs"));
             }
-            let entries = repeated("key_value", entry.get_fields().to_vec())?;
-            (
-                group(vec![entries], Some(LogicalType::Map))?,
-                Kind::Array(Box::new(item)),
-            )
+            let map = field.map(entry.get_fields().to_vec())?;
+            (map, Kind::Array(Box::new(item)))
         }
         Shape::Array(items) => {
             let (element, item) = node(items, "element", schema.ids.element, rep + 1, leaves)?;
-            let list = repeated("list", vec![element])?;
-            (
-                group(vec![list], Some(LogicalType::List))?,
-                Kind::Array(Box::new(item)),
-            )
+            (field.list(element)?, Kind::Array(Box::new(item)))
         }
         Shape::Map(values) => {
-            let key_leaf = next(leaves);
-            let key = Type::primitive_type_builder("key", Physical::BYTE_ARRAY)
-                .with_repetition(Repetition::REQUIRED)
-                .with_logical_type(Some(LogicalType::String))
-                .with_id(schema.ids.key)
-                .build()
-                .map_err(unwritable)?;
+            *leaves += 1;
+            let key = Field {
+                name: "key",
+                id: schema.ids.key,
+                optional: false,
+            };
+            let key = key.leaf(LeafColumn::text())?;
             let (value, item) = node(values, "value", schema.ids.value, rep + 1, leaves)?;
-            let entries = repeated("key_value", vec![Arc::new(key), value])?;
-            (
-                group(vec![entries], Some(LogicalType::Map))?,
-                Kind::Map(key_leaf, Box::new(item)),
-            )
+            (field.map(vec![key, value])?, Kind::Map(Box::new(item)))
         }
         _ => {
-            let stored = Stored::of(schema, name)?;
-            let ty = Type::primitive_type_builder(name, stored.physical)
-                .with_repetition(repetition)
-                .with_id(id)
-                .with_logical_type(stored.logical)
-                .with_length(stored.length)
-                .with_precision(stored.precision)
-                .with_scale(stored.scale)
-                .build()
-                .map_err(unwritable)?;
-            (Arc::new(ty), Kind::Leaf(next(leaves), stored.encoded))
+            *leaves += 1;
+            let (column, encoded) = leaf(schema, name)?;
+            (field.leaf(column)?, Kind::Leaf(encoded))
         }
     };
-    Ok((
-        ty,
-        Node {
-            nullable,
-            kind,
-            rep,
-        },
-    ))
+    let node = Node {
+        nullable,
+        kind,
+        rep,
+        leaves: first..*leaves,
+    };
+    Ok((ty, node))
 }
 
-fn repeated(name: &str, fields: Vec<TypePtr>) -> Result<TypePtr, Failure> {
-    Type::group_type_builder(name)
-        .with_repetition(Repetition::REPEATED)
-        .with_fields(fields)
-        .build()
-        .map(Arc::new)
-        .map_err(unwritable)
-}
-
-fn next(leaves: &mut usize) -> usize {
-    *leaves += 1;
-    *leaves - 1
-}
-
-/// A leaf column.
-struct Stored {
-    physical: Physical,
-    logical: Option<LogicalType>,
-    encoded: Encoded,
-    length: i32,
-    precision: i32,
-    scale: i32,
-}
-
-impl Stored {
-    fn of(schema: &Schema, name: &str) -> Result<Stored, Failure> {
-        let plain = |physical, logical, encoded| Stored {
-            physical,
-            logical,
-            encoded,
-            length: -1,
-            precision: -1,
-            scale: -1,
-        };
-        // Whether a timestamp is one of UTC is for the table to say.
-        let time = |unit| Some(LogicalType::time(false, unit));
-        let timestamp = |unit| Some(LogicalType::timestamp(false, unit));
-        let uuid = |encoded| Stored {
-            length: 16,
-            ..plain(
-                Physical::FIXED_LEN_BYTE_ARRAY,
-                Some(LogicalType::Uuid),
-                encoded,
-            )
-        };
-        use Logical as L;
-        Ok(match (&schema.shape, schema.logical) {
-            (Shape::Null, _) => plain(Physical::INT32, Some(LogicalType::Unknown), Encoded::Null),
-            (Shape::Boolean, _) => plain(Physical::BOOLEAN, None, Encoded::Boolean),
-            (Shape::Int, logical) => {
-                let logical = match logical {
-                    Some(L::Date) => Some(LogicalType::Date),
-                    Some(L::TimeMillis) => time(TimeUnit::MILLIS),
-                    _ => None,
-                };
-                plain(Physical::INT32, logical, Encoded::Int)
-            }
-            (Shape::Long, logical) => {
-                let logical = match logical {
-                    Some(L::TimeMicros) => time(TimeUnit::MICROS),
-                    Some(L::TimestampMillis) => timestamp(TimeUnit::MILLIS),
-                    Some(L::TimestampMicros) => timestamp(TimeUnit::MICROS),
-                    Some(L::TimestampNanos) => timestamp(TimeUnit::NANOS),
-                    _ => None,
-                };
-                plain(Physical::INT64, logical, Encoded::Long)
-            }
-            (Shape::Float, _) => plain(Physical::FLOAT, None, Encoded::Float),
-            (Shape::Double, _) => plain(Physical::DOUBLE, None, Encoded::Double),
-            (Shape::String, Some(L::Uuid)) => uuid(Encoded::UuidText),
-            (Shape::String, _) => plain(
-                Physical::BYTE_ARRAY,
-                Some(LogicalType::String),
-                Encoded::String,
-            ),
-            (Shape::Bytes, Some(L::Decimal { precision, scale })) => {
-                Stored::decimal(None, precision, scale, name)?
-            }
-            (Shape::Fixed(len), Some(L::Decimal { precision, scale })) => {
-                Stored::decimal(Some(*len), precision, scale, name)?
-            }
-            (Shape::Bytes, _) => plain(Physical::BYTE_ARRAY, None, Encoded::Bytes),
-            (Shape::Fixed(16), Some(L::Uuid)) => uuid(Encoded::Fixed(16)),
-            (Shape::Fixed(len), _) => Stored {
-                length: i32::try_from(*len)
-                    .map_err(|_| corrupt("a fixed of an impossible size"))?,
-                ..plain(Physical::FIXED_LEN_BYTE_ARRAY, None, Encoded::Fixed(*len))
-            },
-            (Shape::Enum(symbols), _) => plain(
-                Physical::BYTE_ARRAY,
-                Some(LogicalType::String),
-                Encoded::Enum(Arc::clone(symbols)),
-            ),
-            _ => {
-                let feature = format!("a union in a union (field {name:?})");
-                return Err(Failure::Unsupported(feature));
-            }
-        })
-    }
-
-    fn decimal(
-        len: Option<usize>,
-        precision: u8,
-        scale: u8,
-        name: &str,
-    ) -> Result<Stored, Failure> {
-        let (physical, to, length) = DecimalAs::of(precision, scale).ok_or_else(|| {
-            Failure::Unsupported(format!("decimal({precision}, {scale}) (field {name:?})"))
-        })?;
-        Ok(Stored {
-            physical,
-            logical: Some(LogicalType::decimal(scale.into(), precision.into())),
-            encoded: Encoded::Decimal(len, to),
-            length,
-            precision: precision.into(),
-            scale: scale.into(),
-        })
-    }
+/// The column of a primitive type, and how its values are encoded.
+fn leaf(schema: &Schema, name: &str) -> Result<(LeafColumn, Encoded), Failure> {
+    use Logical as L;
+    let plain = LeafColumn::new;
+    // Whether a timestamp is one of UTC is for the table to say.
+    let timestamp = |unit| LeafColumn::timestamp(false, unit);
+    let decimal = |len, precision, scale| {
+        let (column, to) = LeafColumn::decimal(precision, scale, name)?;
+        Ok::<_, Failure>((column, Encoded::Decimal(len, to)))
+    };
+    Ok(match (&schema.shape, schema.logical) {
+        (Shape::Null, _) => (
+            plain(Physical::INT32, Some(LogicalType::Unknown)),
+            Encoded::Null,
+        ),
+        (Shape::Boolean, _) => (plain(Physical::BOOLEAN, None), Encoded::Boolean),
+        (Shape::Int, logical) => {
+            let column = match logical {
+                Some(L::Date) => plain(Physical::INT32, Some(LogicalType::Date)),
+                Some(L::TimeMillis) => LeafColumn::time(TimeUnit::MILLIS),
+                _ => plain(Physical::INT32, None),
+            };
+            (column, Encoded::Int)
+        }
+        (Shape::Long, logical) => {
+            let column = match logical {
+                Some(L::TimeMicros) => LeafColumn::time(TimeUnit::MICROS),
+                Some(L::TimestampMillis) => timestamp(TimeUnit::MILLIS),
+                Some(L::TimestampMicros) => timestamp(TimeUnit::MICROS),
+                Some(L::TimestampNanos) => timestamp(TimeUnit::NANOS),
+                _ => plain(Physical::INT64, None),
+            };
+            (column, Encoded::Long)
+        }
+        (Shape::Float, _) => (plain(Physical::FLOAT, None), Encoded::Float),
+        (Shape::Double, _) => (plain(Physical::DOUBLE, None), Encoded::Double),
+        (Shape::String, Some(L::Uuid)) => (LeafColumn::uuid(), Encoded::UuidText),
+        (Shape::String, _) => (LeafColumn::text(), Encoded::String),
+        (Shape::Bytes, Some(L::Decimal { precision, scale })) => decimal(None, precision, scale)?,
+        (Shape::Fixed(len), Some(L::Decimal { precision, scale })) => {
+            decimal(Some(*len), precision, scale)?
+        }
+        (Shape::Bytes, _) => (plain(Physical::BYTE_ARRAY, None), Encoded::Bytes),
+        (Shape::Fixed(16), Some(L::Uuid)) => (LeafColumn::uuid(), Encoded::Fixed(16)),
+        (Shape::Fixed(len), _) => (LeafColumn::fixed(*len)?, Encoded::Fixed(*len)),
+        (Shape::Enum(symbols), _) => (LeafColumn::text(), Encoded::Enum(Arc::clone(symbols))),
+        _ => {
+            let feature = format!("a union in a union (field {name:?})");
+            return Err(Failure::Unsupported(feature));
+        }
+    })
 }
 
 /// Recursion goes down the schema.
@@ -399,21 +293,22 @@ impl Node {
                 return Err(Failure::Corrupt(format!("a union has no branch {branch}")));
             }
             if Some(branch) == branches.null {
-                return self.absent(at, out);
+                return out.absent(self.leaves.clone(), at);
             }
             at.def += i16::from(branches.null.is_some());
         }
         match &self.kind {
-            Kind::Leaf(leaf, Encoded::Null) => out.absent(*leaf, at),
-            Kind::Leaf(leaf, encoded) => encoded.read(cursor, *leaf, at, out),
+            Kind::Leaf(Encoded::Null) => out.absent(self.leaves.clone(), at),
+            Kind::Leaf(encoded) => encoded.read(cursor, self.leaves.start, at, out),
             Kind::Record(fields) => fields
                 .iter()
                 .try_for_each(|field| field.read(cursor, at, out)),
             Kind::Array(item) => self.items(cursor, at, out, |cursor, at, out| {
                 item.read(cursor, at, out)
             }),
-            Kind::Map(key, value) => self.items(cursor, at, out, |cursor, at, out| {
-                out.push(*key, at, Cell::Bytes(cursor.string()?.as_bytes()))?;
+            Kind::Map(value) => self.items(cursor, at, out, |cursor, at, out| {
+                let key = self.leaves.start;
+                out.push(key, at, Cell::Bytes(cursor.string()?.as_bytes()))?;
                 value.read(cursor, at, out)
             }),
         }
@@ -448,27 +343,10 @@ impl Node {
                 any = true;
             }
         }
-        if any { Ok(()) } else { self.empty(at, out) }
-    }
-
-    /// Nothing here, nor below.
-    fn absent(&self, at: At, out: &mut Columns) -> Result<(), Failure> {
-        match &self.kind {
-            Kind::Leaf(leaf, _) => out.absent(*leaf, at),
-            Kind::Record(fields) => fields.iter().try_for_each(|field| field.absent(at, out)),
-            Kind::Array(_) | Kind::Map(..) => self.empty(at, out),
-        }
-    }
-
-    /// No items.
-    fn empty(&self, at: At, out: &mut Columns) -> Result<(), Failure> {
-        match &self.kind {
-            Kind::Array(item) => item.absent(at, out),
-            Kind::Map(key, value) => {
-                out.absent(*key, at)?;
-                value.absent(at, out)
-            }
-            Kind::Leaf(..) | Kind::Record(_) => Ok(()),
+        if any {
+            Ok(())
+        } else {
+            out.absent(self.leaves.clone(), at)
         }
     }
 }
@@ -483,7 +361,7 @@ impl Encoded {
     ) -> Result<(), Failure> {
         let uuid;
         let cell = match self {
-            Encoded::Null => return out.absent(leaf, at),
+            Encoded::Null => return out.absent(leaf..leaf + 1, at),
             Encoded::Boolean => Cell::Boolean(cursor.array::<1>()? != [0]),
             Encoded::Int => {
                 let number = cursor.long()?;

@@ -5,6 +5,7 @@
 //! and repetition level where it stands ("Nested Encoding" in the Parquet format).
 
 use std::io::{BufWriter, Write};
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -145,9 +146,11 @@ impl Columns {
         Ok(())
     }
 
-    /// No value.
-    pub fn absent(&mut self, leaf: usize, at: At) -> Result<(), Failure> {
-        self.entry(leaf, at).map(drop)
+    /// No value in any of these leaves: those below a column that is null, or that holds no items.
+    pub fn absent(&mut self, leaves: Range<usize>, at: At) -> Result<(), Failure> {
+        leaves
+            .into_iter()
+            .try_for_each(|leaf| self.entry(leaf, at).map(drop))
     }
 
     fn entry(&mut self, leaf: usize, at: At) -> Result<&mut Leaf, Failure> {

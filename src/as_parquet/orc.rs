@@ -5,8 +5,8 @@
 //! | `boolean`, `float`, `double` | the same |
 //! | `tinyint`, `smallint`, `int` | INT32 |
 //! | `bigint`; with `iceberg.long-type=TIME` | INT64; INT64 (TIME, microseconds) |
-//! | `string`, `varchar`, `char` | BYTE_ARRAY (UTF8) |
-//! | `binary`; with `iceberg.binary-type` `UUID` or `FIXED` | BYTE_ARRAY; FIXED_LEN_BYTE_ARRAY |
+//! | `string`, `varchar`; `char` | BYTE_ARRAY (UTF8); the same, without the spaces at its end |
+//! | `binary`; with `iceberg.binary-type` `UUID` or `FIXED` | BYTE_ARRAY, also for `GEOMETRY` and `GEOGRAPHY`; FIXED_LEN_BYTE_ARRAY |
 //! | `decimal` | INT32, INT64 or FIXED_LEN_BYTE_ARRAY (DECIMAL), by its precision |
 //! | `date` | INT32 (DATE) |
 //! | `timestamp`, `timestamp with local time zone` | INT64 (TIMESTAMP), in microseconds or, by `iceberg.timestamp-unit`, nanoseconds |
@@ -19,14 +19,15 @@
 //! A stripe's streams are read together, and its rows taken from them one after the other.
 
 use std::io::BufWriter;
-use std::sync::Arc;
+use std::ops::Range;
 
 use bytes::Bytes;
-use parquet::basic::{LogicalType, Repetition, TimeUnit, Type as Physical};
-use parquet::schema::types::{Type, TypePtr};
+use parquet::basic::{LogicalType, TimeUnit, Type as Physical};
+use parquet::schema::types::TypePtr;
 
 use super::Failure;
 use super::columns::{Columns, DecimalAs};
+use super::schema::{self, Field, LeafColumn};
 use crate::storage::{SourceFile, SpillWriter, Spilled};
 use proto::{Footer, OrcType, PostScript, Stripe, StripeFooter};
 use stream::{Compression, Stream};
@@ -42,6 +43,8 @@ mod zone;
 const MAX_FOOTER: usize = 256 << 20;
 /// Bytes of a stripe as stored, at most. Writers aim at 64 MiB.
 const MAX_STRIPE: u64 = 1 << 30;
+/// The newest version of the format. The first is 0.11.
+const NEWEST: [u32; 2] = [0, 12];
 /// How deep a schema may nest.
 const MAX_DEPTH: u16 = 100;
 
@@ -63,13 +66,7 @@ pub fn convert(file: &SourceFile, out: BufWriter<SpillWriter>) -> Result<Spilled
         fields.push(ty);
         nodes.push(node);
     }
-    if leaves == 0 {
-        return Err(Failure::Unsupported(
-            "an ORC file without columns".to_owned(),
-        ));
-    }
-    let table = Type::group_type_builder("table").with_fields(fields);
-    let mut columns = Columns::new(table.build().map_err(unwritable)?, out)?;
+    let mut columns = Columns::new(schema::table(fields, leaves, "ORC")?, out)?;
     let mut rows = 0u64;
     for stripe in &footer.stripes {
         let mut streams = read_stripe(file, stripe, compression)?;
@@ -103,6 +100,12 @@ fn read_footer(file: &SourceFile) -> Result<(Footer, Compression), Failure> {
     let postscript = postscript.ok_or_else(|| corrupt("is too short for an ORC file"))?;
     let behind = postscript.len() as u64 + 1;
     let postscript = PostScript::parse(postscript)?;
+    // Decimals have another encoding in the drafts of what comes next.
+    if postscript.version.as_slice() > NEWEST.as_slice() {
+        let version: Vec<String> = postscript.version.iter().map(u32::to_string).collect();
+        let feature = format!("the ORC version {}", version.join("."));
+        return Err(Failure::Unsupported(feature));
+    }
     let compression = Compression::of(postscript.compression, postscript.block_size)?;
     let stored = (len - behind)
         .checked_sub(postscript.footer_len)
@@ -145,11 +148,13 @@ pub struct Node {
     kind: Kind,
     /// Lists and maps around it.
     rep: i16,
+    /// The columns that its values, and those below, go to.
+    leaves: Range<usize>,
 }
 
 #[derive(Debug)]
 enum Kind {
-    Leaf(usize, Stored),
+    Leaf(Stored),
     Struct(Vec<Node>),
     List(Box<Node>),
     Map(Box<Node>, Box<Node>),
@@ -164,10 +169,11 @@ enum Stored {
     Int64,
     Float,
     Double,
-    /// Whether it has to be UTF-8.
-    Bytes {
-        text: bool,
-    },
+    Bytes,
+    /// It has to be UTF-8.
+    Text,
+    /// The same, filled up with spaces that do not belong to it.
+    Char,
     Fixed(usize),
     /// Digits after the point.
     Decimal {
@@ -212,21 +218,8 @@ impl<'a> Schema<'a> {
             .attribute("iceberg.id")
             .and_then(|id| id.parse::<i32>().ok());
         let optional = !key && ty.attribute("iceberg.required") != Some("true");
-        let repetition = if optional {
-            Repetition::OPTIONAL
-        } else {
-            Repetition::REQUIRED
-        };
-        let group = |fields: Vec<TypePtr>, logical: Option<LogicalType>| {
-            Type::group_type_builder(name)
-                .with_repetition(repetition)
-                .with_id(id)
-                .with_logical_type(logical)
-                .with_fields(fields)
-                .build()
-                .map(Arc::new)
-                .map_err(unwritable)
-        };
+        let field = Field { name, id, optional };
+        let first = *leaves;
         let mut below = |child: u32, name: &str, key, rep| {
             self.node(column, child, name, key, rep, depth + 1, leaves)
         };
@@ -239,44 +232,26 @@ impl<'a> Schema<'a> {
             (STRUCT, children) => {
                 let (mut fields, mut nodes) = (Vec::new(), Vec::new());
                 for (child, name) in children.iter().zip(&ty.names) {
-                    let (field, node) = below(*child, name, false, rep)?;
-                    fields.push(field);
+                    let (ty, node) = below(*child, name, false, rep)?;
+                    fields.push(ty);
                     nodes.push(node);
                 }
-                (group(fields, None)?, Kind::Struct(nodes))
+                (field.group(fields)?, Kind::Struct(nodes))
             }
             (10, [element]) => {
-                let (field, node) = below(*element, "element", false, rep + 1)?;
-                let list = repeated("list", vec![field])?;
-                (
-                    group(vec![list], Some(LogicalType::List))?,
-                    Kind::List(Box::new(node)),
-                )
+                let (element, node) = below(*element, "element", false, rep + 1)?;
+                (field.list(element)?, Kind::List(Box::new(node)))
             }
             (11, [key, value]) => {
                 let (key_field, key) = below(*key, "key", true, rep + 1)?;
                 let (value_field, value) = below(*value, "value", false, rep + 1)?;
-                let entries = repeated("key_value", vec![key_field, value_field])?;
                 let kind = Kind::Map(Box::new(key), Box::new(value));
-                (group(vec![entries], Some(LogicalType::Map))?, kind)
+                (field.map(vec![key_field, value_field])?, kind)
             }
             _ => {
-                let leaf = Leaf::of(ty, name)?;
-                let decimal = leaf
-                    .decimal
-                    .map(|(precision, scale)| (precision.into(), scale.into()));
-                let (precision, scale) = decimal.unwrap_or((-1, -1));
-                let parquet = Type::primitive_type_builder(name, leaf.physical)
-                    .with_repetition(repetition)
-                    .with_id(id)
-                    .with_logical_type(leaf.logical)
-                    .with_length(leaf.length)
-                    .with_precision(precision)
-                    .with_scale(scale)
-                    .build()
-                    .map_err(unwritable)?;
                 *leaves += 1;
-                (Arc::new(parquet), Kind::Leaf(*leaves - 1, leaf.stored))
+                let (column, stored) = leaf(ty, name)?;
+                (field.leaf(column)?, Kind::Leaf(stored))
             }
         };
         let node = Node {
@@ -284,119 +259,73 @@ impl<'a> Schema<'a> {
             optional,
             kind,
             rep,
+            leaves: first..*leaves,
         };
         Ok((parquet, node))
     }
 }
 
-fn repeated(name: &str, fields: Vec<TypePtr>) -> Result<TypePtr, Failure> {
-    Type::group_type_builder(name)
-        .with_repetition(Repetition::REPEATED)
-        .with_fields(fields)
-        .build()
-        .map(Arc::new)
-        .map_err(unwritable)
-}
-
-/// A leaf column.
-struct Leaf {
-    physical: Physical,
-    logical: Option<LogicalType>,
-    stored: Stored,
-    length: i32,
-    /// Precision and scale.
-    decimal: Option<(u8, u8)>,
-}
-
-impl Leaf {
-    fn of(ty: &OrcType, name: &str) -> Result<Leaf, Failure> {
-        let plain = |physical, logical, stored| Leaf {
-            physical,
-            logical,
-            stored,
-            length: -1,
-            decimal: None,
-        };
-        let fixed = |len: usize, logical| {
-            let length = i32::try_from(len).ok().filter(|len| *len > 0);
-            let length = length.ok_or_else(|| corrupt("a fixed of an impossible size"))?;
-            Ok::<_, Failure>(Leaf {
-                length,
-                ..plain(Physical::FIXED_LEN_BYTE_ARRAY, logical, Stored::Fixed(len))
-            })
-        };
-        Ok(match ty.kind {
-            0 => plain(Physical::BOOLEAN, None, Stored::Boolean),
-            1 => plain(Physical::INT32, None, Stored::Byte),
-            2 | 3 => plain(Physical::INT32, None, Stored::Int32),
-            4 => {
-                let time = ty.attribute("iceberg.long-type") == Some("TIME");
-                let logical = time.then(|| LogicalType::time(false, TimeUnit::MICROS));
-                plain(Physical::INT64, logical, Stored::Int64)
+/// The column of a primitive type, and what its streams hold.
+fn leaf(ty: &OrcType, name: &str) -> Result<(LeafColumn, Stored), Failure> {
+    let plain = LeafColumn::new;
+    Ok(match ty.kind {
+        0 => (plain(Physical::BOOLEAN, None), Stored::Boolean),
+        1 => (plain(Physical::INT32, None), Stored::Byte),
+        2 | 3 => (plain(Physical::INT32, None), Stored::Int32),
+        4 if ty.attribute("iceberg.long-type") == Some("TIME") => {
+            (LeafColumn::time(TimeUnit::MICROS), Stored::Int64)
+        }
+        4 => (plain(Physical::INT64, None), Stored::Int64),
+        5 => (plain(Physical::FLOAT, None), Stored::Float),
+        6 => (plain(Physical::DOUBLE, None), Stored::Double),
+        7 | 16 => (LeafColumn::text(), Stored::Text),
+        17 => (LeafColumn::text(), Stored::Char),
+        8 => match ty.attribute("iceberg.binary-type") {
+            Some("UUID") => (LeafColumn::uuid(), Stored::Fixed(16)),
+            Some("FIXED") => {
+                let len = ty.attribute("iceberg.length");
+                let len = len.and_then(|len| len.parse().ok()).filter(|len| *len > 0);
+                let len = len.ok_or_else(|| corrupt("a fixed without its length"))?;
+                (LeafColumn::fixed(len)?, Stored::Fixed(len))
             }
-            5 => plain(Physical::FLOAT, None, Stored::Float),
-            6 => plain(Physical::DOUBLE, None, Stored::Double),
-            7 | 16 | 17 => {
-                let text = Stored::Bytes { text: true };
-                plain(Physical::BYTE_ARRAY, Some(LogicalType::String), text)
-            }
-            8 => match ty.attribute("iceberg.binary-type") {
-                Some("UUID") => fixed(16, Some(LogicalType::Uuid))?,
-                Some("FIXED") => {
-                    let len = ty
-                        .attribute("iceberg.length")
-                        .and_then(|len| len.parse().ok());
-                    fixed(len.unwrap_or(0), None)?
-                }
-                _ => plain(Physical::BYTE_ARRAY, None, Stored::Bytes { text: false }),
-            },
-            9 | 18 => {
-                let nanos = ty.attribute("iceberg.timestamp-unit") == Some("NANOS");
-                let unit = if nanos {
-                    TimeUnit::NANOS
-                } else {
-                    TimeUnit::MICROS
-                };
-                let instant = ty.kind == 18;
-                let logical = LogicalType::timestamp(instant, unit);
-                plain(
-                    Physical::INT64,
-                    Some(logical),
-                    Stored::Timestamp { instant, nanos },
-                )
-            }
-            14 => {
-                let digits = |n: u32| u8::try_from(n).unwrap_or(u8::MAX);
-                let (precision, scale) = (digits(ty.precision), digits(ty.scale));
-                let (physical, to, length) = DecimalAs::of(precision, scale).ok_or_else(|| {
-                    Failure::Unsupported(format!("decimal({precision}, {scale}) (field {name:?})"))
-                })?;
-                let logical = LogicalType::decimal(scale.into(), precision.into());
-                Leaf {
-                    length,
-                    decimal: Some((precision, scale)),
-                    ..plain(physical, Some(logical), Stored::Decimal { scale, to })
-                }
-            }
-            15 => plain(Physical::INT32, Some(LogicalType::Date), Stored::Int32),
-            13 => {
-                return Err(Failure::Unsupported(format!(
-                    "a uniontype (field {name:?})"
-                )));
-            }
-            other => {
-                return Err(Failure::Unsupported(format!(
-                    "the ORC type {other} (field {name:?})"
-                )));
-            }
-        })
-    }
+            _ => (plain(Physical::BYTE_ARRAY, None), Stored::Bytes),
+        },
+        9 | 18 => {
+            let (instant, nanos) = (
+                ty.kind == 18,
+                ty.attribute("iceberg.timestamp-unit") == Some("NANOS"),
+            );
+            let unit = if nanos {
+                TimeUnit::NANOS
+            } else {
+                TimeUnit::MICROS
+            };
+            let column = LeafColumn::timestamp(instant, unit);
+            (column, Stored::Timestamp { instant, nanos })
+        }
+        14 => {
+            let digits = |n: u32| u8::try_from(n).unwrap_or(u8::MAX);
+            let scale = digits(ty.scale);
+            let (column, to) = LeafColumn::decimal(digits(ty.precision), scale, name)?;
+            (column, Stored::Decimal { scale, to })
+        }
+        15 => (
+            plain(Physical::INT32, Some(LogicalType::Date)),
+            Stored::Int32,
+        ),
+        13 => {
+            return Err(Failure::Unsupported(format!(
+                "a uniontype (field {name:?})"
+            )));
+        }
+        other => {
+            return Err(Failure::Unsupported(format!(
+                "the ORC type {other} (field {name:?})"
+            )));
+        }
+    })
 }
 
 fn corrupt(reason: &str) -> Failure {
     Failure::Corrupt(reason.to_owned())
-}
-
-fn unwritable(error: parquet::errors::ParquetError) -> Failure {
-    Failure::Unsupported(format!("a column that Parquet cannot hold ({error})"))
 }

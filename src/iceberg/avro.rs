@@ -21,6 +21,8 @@ const MAGIC: [u8; 4] = *b"Obj\x01";
 pub(crate) const SYNC_LENGTH: usize = 16;
 /// Bytes that one block may decompress to. Writers aim at 16 to 64 KiB.
 pub(crate) const MAX_BLOCK: u64 = 256 << 20;
+/// KiB that the dictionary of a block may take: twice what the highest preset of xz asks for.
+const MAX_XZ: u32 = 128 << 10;
 /// Bytes that all blocks of a file may decompress to: over 10 million manifest entries.
 const MAX_FILE: u64 = 4 << 30;
 
@@ -39,6 +41,8 @@ enum Codec {
     Deflate,
     Snappy,
     Zstandard,
+    Bzip2,
+    Xz,
 }
 
 impl<'a> Container<'a> {
@@ -64,6 +68,8 @@ impl<'a> Container<'a> {
             Some(b"deflate") => Codec::Deflate,
             Some(b"snappy") => Codec::Snappy,
             Some(b"zstandard") => Codec::Zstandard,
+            Some(b"bzip2") => Codec::Bzip2,
+            Some(b"xz") => Codec::Xz,
             Some(other) => {
                 return Err(FormatError::unsupported(format!(
                     "Avro codec {:?}",
@@ -146,6 +152,8 @@ impl Codec {
             Self::Zstandard => {
                 inflate(zstd::stream::read::Decoder::with_buffer(block).map_err(broken_block)?)
             }
+            Self::Bzip2 => inflate(bzip2::read::BzDecoder::new(block)),
+            Self::Xz => inflate(lzma_rust2::XzReader::new_mem_limit(block, true, MAX_XZ)),
             Self::Snappy => {
                 let (packed, crc) = block
                     .split_last_chunk::<4>()

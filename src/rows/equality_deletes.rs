@@ -463,6 +463,7 @@ fn read_keys(reader: &ParquetReader, fields: &[KeyField], path: &str) -> Result<
         path,
         name_mapping: None,
         names_are_mapping: false,
+        tells_zones: false,
         partition: Default::default(),
     };
     let columns = fields

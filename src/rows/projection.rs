@@ -92,6 +92,9 @@ pub struct ProjectionContext<'a> {
     /// Whether a file without ids and a table without a mapping are matched by the names of the table's schema, as
     /// Iceberg Java does for Avro and ORC, and not by position.
     pub names_are_mapping: bool,
+    /// Whether the file tells timestamps with a time zone from those without, so that one in a column of the other is
+    /// another time: in ORC, the clock on its writer's wall.
+    pub tells_zones: bool,
     /// The file's identity-partition values, by source field id.
     pub partition: HashMap<FieldId, Option<Value>>,
 }
@@ -120,6 +123,7 @@ impl<'a> ProjectionContext<'a> {
             path: &file.path,
             name_mapping,
             names_are_mapping: file.format != FileFormat::Parquet,
+            tells_zones: file.format == FileFormat::Orc,
             partition,
         }
     }
@@ -275,6 +279,21 @@ impl Projector<'_> {
         else {
             return Err(self.mismatch(field, node));
         };
+        let zoned = matches!(
+            ty,
+            PrimitiveType::Timestamptz | PrimitiveType::TimestamptzNs
+        );
+        if self.context.tells_zones
+            && let Annotation::TimestampMicros { utc } | Annotation::TimestampNanos { utc } =
+                node.annotation
+            && utc != zoned
+        {
+            let with = if utc { "with" } else { "without" };
+            return Err(self.unsupported(format!(
+                "a timestamp {with} a time zone in a column of type {ty} (column {:?}, field id {})",
+                node.name, field.id
+            )));
+        }
         match fit(ty, leaf.physical, node.annotation) {
             Fit::Reads => Ok(FieldSource::Leaf { node: node_id }),
             Fit::AllNull if !field.required => Ok(FieldSource::Constant(None)),

@@ -81,6 +81,7 @@ pub enum Codec {
     Deflate,
     Snappy,
     Zstandard,
+    Bzip2,
 }
 
 /// A field of a record: its id, name, Avro type and value.
@@ -143,6 +144,7 @@ pub fn container(
         Codec::Deflate => "deflate",
         Codec::Snappy => "snappy",
         Codec::Zstandard => "zstandard",
+        Codec::Bzip2 => "bzip2",
     };
     let mut pairs = vec![
         ("avro.schema".to_owned(), schema.to_string()),
@@ -175,6 +177,11 @@ fn compress(plain: &[u8], codec: Codec) -> Vec<u8> {
         Codec::Deflate => {
             let mut encoder =
                 flate2::write::DeflateEncoder::new(vec![], flate2::Compression::default());
+            encoder.write_all(plain).unwrap();
+            encoder.finish().unwrap()
+        }
+        Codec::Bzip2 => {
+            let mut encoder = bzip2::write::BzEncoder::new(vec![], bzip2::Compression::best());
             encoder.write_all(plain).unwrap();
             encoder.finish().unwrap()
         }

@@ -96,7 +96,8 @@ def from_arrow_type(kind):
     if getattr(kind, "extension_name", "") == "arrow.bool8":
         return lambda scalar: bool(scalar.as_py())
     if hasattr(kind, "storage_type"):
-        return from_arrow_type(kind.storage_type)
+        inner = from_arrow_type(kind.storage_type)
+        return lambda scalar: inner(unwrapped(scalar))
     if t.is_floating(kind):
         return lambda scalar: number(scalar.as_py())
     if t.is_decimal(kind):

@@ -3,7 +3,7 @@
     matrix.py [--readers NAME,...] [--tables NAME,...] [--mounted DIRECTORY]
 
 A view is read as its one file, as its parts, and by the questions that readers answer from statistics. Rows must be those
-of tests/fixtures/expected, which Iceberg Java and PyIceberg wrote. What a reader cannot do, by itself and with any writer,
+of tests/fixtures/expected*, which Iceberg Java and PyIceberg wrote. What a reader cannot do, by itself and with any writer,
 stands in READERS and CANNOT, with the reason; it is counted, and everything else must agree. `--mounted` takes a directory
 that holds the WAREHOUSES instead of mounting them.
 """
@@ -68,7 +68,7 @@ READERS = {
 NO_NANOS = "Spark takes no nanosecond timestamps"
 NO_LOGICAL = "it takes logical types newer than UUID for damage (so too in the table's own files)"
 NESTED_VARIANTS = ("variant_primitives", "variant_nanos", "variant_objects", "variants_nested")
-VARIANTS = ("variants", "variants_shredded", "variants_mixed", *NESTED_VARIANTS)
+VARIANTS = ("variants", "variants_shredded", "variants_mixed", "avro_variants", *NESTED_VARIANTS)
 CANNOT = {
     ("fastparquet", "codecs", "any"): "it takes Hadoop's framing of LZ4 for a raw block",
     ("fastparquet", "odd_names", "any"): "it takes a dot in a column's name for a path",
@@ -91,6 +91,7 @@ CANNOT = {
     ("chdb", "geospatial", "any"): "it refuses GEOMETRY and GEOGRAPHY (so too in the table's own files)",
     ("chdb", "variants_shredded", "any"): "strings and binary are one type, which a variant keeps apart",
     ("daft", "variants", "any"): "it cannot hand its variants to Arrow (so too those of the table's own files)",
+    ("daft", "avro_variants", "any"): "it cannot hand its variants to Arrow",
     ("daft", "variants_shredded", "any"): "it knows no shredded variants (so too those of the table's own files)",
     **{
         (reader, table, "parts"): "a variant is a struct to it, and each of the parts has another"
@@ -119,6 +120,11 @@ CANNOT = {
     ("chdb", "writers", "clean"): "it fails at pages of version 2 by gzip (so too in the table's own files)",
     ("hyparquet", "writers", "clean"): "it fails at empty pages by LZ4_RAW (so too in the table's own files)",
     ("daft", "variants_mixed", "any"): "it cannot hand its variants to Arrow (so too those of the table's own files)",
+    **{
+        ("hyparquet", table, "any"): "a map is an object to it, whose keys are strings"
+        for table in ("avro_map_keys", "orc_map_keys")
+    },
+    ("hyparquet", "avro_variants", "any"): "it turns a variant's decimals, dates and times into numbers and instants",
     ("hyparquet", "variants_mixed", "any"): "it turns a variant's decimals, dates and times into numbers and instants",
     ("hyparquet", "variants", "any"): "it turns a variant's decimals, dates and times into numbers and instants",
     ("hyparquet", "variants_shredded", "any"): "it gives null for a shredded field that an object does not have",
@@ -128,9 +134,10 @@ CANNOT = {
         for table, reason in (
             ("all_types", NO_NANOS),
             ("extremes", NO_NANOS),
-            *((f"{form}_{table}", NO_NANOS) for form in ("avro", "orc") for table in ("all_types", "extremes")),
+            *((f"{form}_{table}", NO_NANOS) for form in ("avro", "orc") for table in ("all_types", "extremes", "nested_types")),
             ("defaults", "Spark takes no uuid columns"),
             ("avro_defaults", "Spark takes no uuid columns"),
+            ("avro_imported", "Spark takes no uuid columns"),
         )
     },
     **{

@@ -14,7 +14,7 @@ BERGFS = os.environ.get("BERGFS", str(TARGET / "debug/bergfs"))
 
 # Directories of tables, each an archive in tests/fixtures and a mount of its own. What is expected of a table stands in the
 # archive `expected`, or in `.expected` of its warehouse.
-WAREHOUSES = ("java", "java_formats", "java_parquet", "pyiceberg")
+WAREHOUSES = ("java", "java_formats", "java_avro_orc", "java_parquet", "pyiceberg")
 
 
 def encoded(name):
@@ -27,7 +27,7 @@ def encoded(name):
 
 
 def fixtures():
-    """The unpacked fixtures: the WAREHOUSES and `expected` below one directory."""
+    """The unpacked fixtures: the WAREHOUSES and what is expected of them below one directory."""
     directory = TARGET / "fixtures"
     for name in (*WAREHOUSES, "expected"):
         archive = ROOT / f"tests/fixtures/{name}.tar.gz"

@@ -8,12 +8,14 @@
 mod builder;
 
 mod builder_itself;
+mod rules_avro;
 mod rules_avro_orc;
 mod rules_deletes;
 mod rules_imported;
 mod rules_lineage;
 mod rules_manifests;
 mod rules_metadata;
+mod rules_orc;
 mod rules_projection;
 mod rules_refused;
 mod rules_types;

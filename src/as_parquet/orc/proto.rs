@@ -109,6 +109,8 @@ pub struct PostScript {
     pub footer_len: u64,
     pub metadata_len: u64,
     pub compression: u64,
+    /// Of the format, such as 0 and 12. Empty in the oldest files.
+    pub version: Vec<u32>,
     /// Bytes of a decompressed chunk, at most.
     pub block_size: u64,
 }
@@ -125,6 +127,7 @@ impl PostScript {
                 1 => postscript.footer_len = value.number()?,
                 2 => postscript.compression = value.number()?,
                 3 => postscript.block_size = value.number()?,
+                4 => value.push_numbers(&mut postscript.version)?,
                 5 => postscript.metadata_len = value.number()?,
                 8000 => magic = value.bytes()? == b"ORC",
                 _ => {}

@@ -137,18 +137,20 @@ impl<'n> Column<'n> {
                 let key = Box::new(Column::open(key, streams)?);
                 Reader::Map(lengths, key, Box::new(Column::open(value, streams)?))
             }
-            Kind::Leaf(_, stored) => match stored {
+            Kind::Leaf(stored) => match stored {
                 Stored::Boolean => Reader::Boolean(BooleansReader::new(streams.take(column, DATA))),
                 Stored::Byte => Reader::Byte(BytesReader::new(streams.take(column, DATA))),
                 Stored::Int32 | Stored::Int64 => Reader::Integers(integers(DATA, true)),
                 Stored::Float | Stored::Double => Reader::Plain(streams.take(column, DATA)),
-                Stored::Bytes { .. } | Stored::Fixed(_) if matches!(encoding.kind, 1 | 3) => {
+                Stored::Bytes | Stored::Text | Stored::Char | Stored::Fixed(_)
+                    if matches!(encoding.kind, 1 | 3) =>
+                {
                     let (indices, lengths) = (integers(DATA, false), integers(LENGTH, false));
                     let values = streams.take(column, DICTIONARY_DATA).rest(MAX_DICTIONARY)?;
                     let ends = ends(lengths, encoding.dictionary_size, values.len())?;
                     Reader::Dictionary(indices, values, ends)
                 }
-                Stored::Bytes { .. } | Stored::Fixed(_) => {
+                Stored::Bytes | Stored::Text | Stored::Char | Stored::Fixed(_) => {
                     let lengths = integers(LENGTH, false);
                     Reader::Direct(streams.take(column, DATA), lengths)
                 }
@@ -189,7 +191,7 @@ impl<'n> Column<'n> {
             return Err(corrupt("a null in a column that is required"));
         }
         if !present {
-            return self.node.absent(at, out);
+            return out.absent(self.node.leaves.clone(), at);
         }
         at.def += i16::from(self.node.optional);
         let mut item = At {
@@ -205,7 +207,7 @@ impl<'n> Column<'n> {
                     item.rep = self.node.rep + 1;
                 }
                 if count < 1 {
-                    self.node.empty(at, out)
+                    out.absent(self.node.leaves.clone(), at)
                 } else {
                     Ok(())
                 }
@@ -218,16 +220,16 @@ impl<'n> Column<'n> {
                     item.rep = self.node.rep + 1;
                 }
                 if count < 1 {
-                    self.node.empty(at, out)
+                    out.absent(self.node.leaves.clone(), at)
                 } else {
                     Ok(())
                 }
             }
             leaf => {
-                let Kind::Leaf(index, stored) = &self.node.kind else {
+                let Kind::Leaf(stored) = &self.node.kind else {
                     return Ok(());
                 };
-                leaf.push(*stored, *index, at, out)
+                leaf.push(*stored, self.node.leaves.start, at, out)
             }
         }
     }
@@ -301,8 +303,13 @@ fn checked(value: &[u8], stored: Stored) -> Result<Cell<'_>, Failure> {
             "a value of {} bytes in a column of {len}",
             value.len()
         ))),
-        Stored::Bytes { text: true } if std::str::from_utf8(value).is_err() => {
-            Err(corrupt("a string that is not UTF-8"))
+        Stored::Text | Stored::Char => {
+            let text = std::str::from_utf8(value);
+            let text = text.map_err(|_| corrupt("a string that is not UTF-8"))?;
+            Ok(Cell::Bytes(match stored {
+                Stored::Char => text.trim_end_matches(' ').as_bytes(),
+                _ => value,
+            }))
         }
         _ => Ok(Cell::Bytes(value)),
     }
@@ -359,28 +366,5 @@ fn timestamp(seconds: i64, nanos: i64, zone: &Zone, nanoseconds: bool) -> Option
         seconds
             .checked_mul(1_000_000)?
             .checked_add(nanos.div_euclid(1000))
-    }
-}
-
-impl Node {
-    /// Nothing here, nor below.
-    fn absent(&self, at: At, out: &mut Columns) -> Result<(), Failure> {
-        match &self.kind {
-            Kind::Leaf(leaf, _) => out.absent(*leaf, at),
-            Kind::Struct(fields) => fields.iter().try_for_each(|field| field.absent(at, out)),
-            Kind::List(_) | Kind::Map(..) => self.empty(at, out),
-        }
-    }
-
-    /// No items.
-    fn empty(&self, at: At, out: &mut Columns) -> Result<(), Failure> {
-        match &self.kind {
-            Kind::List(element) => element.absent(at, out),
-            Kind::Map(key, value) => {
-                key.absent(at, out)?;
-                value.absent(at, out)
-            }
-            Kind::Leaf(..) | Kind::Struct(_) => Ok(()),
-        }
     }
 }

@@ -106,6 +106,7 @@ impl Schema {
             serde_json::from_slice(text).map_err(|e| FormatError::invalid("", e.to_string()))?;
         Parser {
             names: HashMap::new(),
+            around: Vec::new(),
         }
         .schema(&json, "")
     }
@@ -144,6 +145,8 @@ impl Schema {
 struct Parser {
     /// Named types by full name. A type enters when it is complete, so none can hold itself.
     names: HashMap<String, Schema>,
+    /// Full names of the records around this place.
+    around: Vec<String>,
 }
 
 impl Parser {
@@ -170,10 +173,13 @@ impl Parser {
             "bytes" => Shape::Bytes,
             "string" => Shape::String,
             _ => {
-                let known = self
-                    .names
-                    .get(&full_name(name, namespace))
-                    .or_else(|| self.names.get(name));
+                let full = full_name(name, namespace);
+                if self.around.iter().any(|record| *record == full) {
+                    return Err(FormatError::unsupported(format!(
+                        "an Avro record that holds itself ({name:?})"
+                    )));
+                }
+                let known = self.names.get(&full).or_else(|| self.names.get(name));
                 return known.cloned().ok_or_else(|| {
                     FormatError::invalid(
                         "",
@@ -249,7 +255,9 @@ impl Parser {
             }
             _ => {
                 required("fields", object.array("fields")?)?;
+                self.around.push(full_name(name, namespace));
                 let fields = object.each("fields", |json| self.field(json, namespace))?;
+                self.around.pop();
                 Schema::new(Shape::Record(Arc::new(Record { fields })))?
             }
         };

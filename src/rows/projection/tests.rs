@@ -73,6 +73,7 @@ fn context() -> ProjectionContext<'static> {
         path: "data.parquet",
         name_mapping: None,
         names_are_mapping: false,
+        tells_zones: false,
         partition: HashMap::new(),
     }
 }
@@ -681,4 +682,25 @@ fn rule_37_stored_lineage_columns_are_found_by_reserved_id() {
         }
     );
     physical_lineage(&file("optional int32 r = 2147483540;"), "f").unwrap_err();
+}
+
+#[test]
+fn rule_50_a_timestamp_with_a_zone_is_none_without_where_the_file_tells_them_apart() {
+    let schema = "optional int64 with (TIMESTAMP(MICROS,true)) = 1; optional int64 without (TIMESTAMP(MICROS,false)) = 2;";
+    let column = |id, ty| optional(id, "t", Type::Primitive(ty));
+    let fits = |tells_zones, id, ty| {
+        let context = ProjectionContext {
+            tells_zones,
+            ..context()
+        };
+        project(&[Arc::new(column(id, ty))], &file(schema), &context).is_ok()
+    };
+    use PrimitiveType::{Timestamp, Timestamptz};
+    for tells_zones in [false, true] {
+        assert!(fits(tells_zones, 1, Timestamptz));
+        assert!(fits(tells_zones, 2, Timestamp));
+        // Parquet files that carry only the older converted type say "adjusted" of both.
+        assert_eq!(fits(tells_zones, 1, Timestamp), !tells_zones);
+        assert_eq!(fits(tells_zones, 2, Timestamptz), !tells_zones);
+    }
 }
