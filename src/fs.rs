@@ -243,7 +243,7 @@ fn errno(error: TreeError) -> Errno {
         ErrorKind::NotDirectory => Errno::ENOTDIR,
         ErrorKind::IsDirectory => Errno::EISDIR,
         ErrorKind::Invalid => Errno::EINVAL,
-        ErrorKind::Io => Errno::EIO,
+        ErrorKind::Io | ErrorKind::Unfinished => Errno::EIO,
         ErrorKind::Unsupported => Errno::ENOTSUP,
         ErrorKind::Stale => Errno::ESTALE,
     }

@@ -25,6 +25,8 @@ pub enum ErrorKind {
     Invalid,
     /// The table cannot be read rightly.
     Io,
+    /// A metadata file that ends too early, and was touched a moment ago: a commit may be writing it.
+    Unfinished,
     /// The table uses a feature that is not supported.
     Unsupported,
     /// The table that this belonged to is gone, or another table is at its place.
@@ -74,7 +76,11 @@ impl TreeError {
     pub fn is_fault(&self) -> bool {
         matches!(
             self.kind,
-            ErrorKind::Absent | ErrorKind::Io | ErrorKind::Unsupported | ErrorKind::Stale
+            ErrorKind::Absent
+                | ErrorKind::Io
+                | ErrorKind::Unfinished
+                | ErrorKind::Unsupported
+                | ErrorKind::Stale
         )
     }
 }

@@ -1,16 +1,18 @@
 //! Where the tree meets the modules below it: the source's options, and a table's metadata and plan read through them.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::cache::Cache;
 use crate::catalog::{Catalog, TablePointer};
 use crate::counters::Counters;
+use crate::iceberg::FormatError;
 use crate::iceberg::metadata::{Snapshot, TableMetadata};
 use crate::iceberg::schema::SchemaId;
 use crate::parallel::Ahead;
@@ -21,7 +23,7 @@ use crate::text::{Engine, TextError, TextOptions};
 
 use super::faults::{ErrorKind, TreeError};
 
-/// Bytes of metadata JSON, as it lies and decompressed: the largest seen in the wild are tens of megabytes.
+/// Bytes of a metadata file: the largest seen in the wild are tens of megabytes.
 const MAX_METADATA: u64 = 512 << 20;
 
 /// Table properties that name places where files of the table may lie.
@@ -67,7 +69,7 @@ pub(super) struct Source {
     pub(super) ahead: Arc<Ahead>,
 }
 
-/// A metadata file's JSON, decompressed where it is gzip, whatever its name says.
+/// A metadata file's JSON, decompressed where it is compressed, whatever its name says.
 pub(super) fn metadata_text(source: &Source, pointer: &TablePointer) -> Result<Bytes, TreeError> {
     let path = &pointer.metadata;
     let bytes = match &pointer.content {
@@ -78,30 +80,26 @@ pub(super) fn metadata_text(source: &Source, pointer: &TablePointer) -> Result<B
                 .map_err(|e| TreeError::from_source(&e, e.is_unsupported()))?
         }
     };
-    if !bytes.starts_with(&[0x1f, 0x8b]) {
-        return Ok(bytes);
+    let text = TableMetadata::inflate(&bytes).map_err(|e| format_error(path, &e))?;
+    match text {
+        Cow::Borrowed(_) => Ok(bytes),
+        Cow::Owned(text) => Ok(text.into()),
     }
-    let broken = |reason: String| TreeError::new(ErrorKind::Io, format!("{path}: {reason}"));
-    let mut text = Vec::new();
-    flate2::read::MultiGzDecoder::new(&*bytes)
-        .take(MAX_METADATA + 1)
-        .read_to_end(&mut text)
-        .map_err(|e| broken(format!("broken gzip: {e}")))?;
-    if u64::try_from(text.len()).is_ok_and(|len| len > MAX_METADATA) {
-        return Err(broken(format!(
-            "over {} MiB of metadata",
-            MAX_METADATA >> 20
-        )));
-    }
-    Ok(text.into())
+}
+
+fn format_error(path: &Address, error: &FormatError) -> TreeError {
+    let error = TreeError::from_source(error, error.is_unsupported());
+    TreeError::new(error.kind, format!("{path}: {}", error.message))
 }
 
 /// Table metadata from its JSON.
 pub(super) fn parse(path: &Address, text: &[u8]) -> Result<TableMetadata, TreeError> {
-    TableMetadata::parse(text).map_err(|e| {
-        let error = TreeError::from_source(&e, e.is_unsupported());
-        TreeError::new(error.kind, format!("{path}: {}", error.message))
-    })
+    TableMetadata::parse(text).map_err(|e| format_error(path, &e))
+}
+
+/// Whether JSON ends before it is whole, as that of a file does which is being written.
+pub(super) fn is_cut_short(text: &[u8]) -> bool {
+    serde_json::from_slice::<IgnoredAny>(text).is_err_and(|error| error.is_eof())
 }
 
 /// Each schema of a metadata file as the file has it, indented.

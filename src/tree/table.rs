@@ -18,6 +18,13 @@ use super::faults::{ErrorKind, TreeError};
 use super::load::{self, Source};
 use super::node::{Incarnation, view_name};
 
+/// How long a commit may take to write a metadata file in its place, as PyIceberg does where others rename: one that
+/// ends too early is looked at again for as long, after it was last touched.
+const WRITING: Duration = Duration::from_secs(2);
+
+/// Between two looks at a file that is being written.
+const PAUSE: Duration = Duration::from_millis(10);
+
 /// What a table is at one commit. Never changes.
 #[derive(Debug)]
 pub(super) struct TableState {
@@ -49,6 +56,13 @@ impl Stamp {
             len: metadata.map_or(0, |m| m.len()),
         })
     }
+
+    /// Whether the file may still be written to.
+    fn is_fresh(&self) -> bool {
+        let age = self.modified.map(|modified| modified.elapsed());
+        // A time to come is a clock that was set, or another machine's.
+        age.is_some_and(|age| age.unwrap_or_default() < WRITING)
+    }
 }
 
 fn hash(value: &impl Hash) -> u64 {
@@ -60,7 +74,12 @@ fn hash(value: &impl Hash) -> u64 {
 impl TableState {
     fn load(source: &Source, pointer: TablePointer, stamp: Stamp) -> Result<TableState, TreeError> {
         let text = load::metadata_text(source, &pointer)?;
-        let metadata = load::parse(&pointer.metadata, &text)?;
+        let metadata = load::parse(&pointer.metadata, &text).map_err(|mut error| {
+            if stamp.is_fresh() && load::is_cut_short(&text) {
+                error.kind = ErrorKind::Unfinished;
+            }
+            error
+        })?;
         let storage = load::storage(source, &pointer, &metadata)?;
         let incarnation = Incarnation(match metadata.table_uuid {
             Some(uuid) => hash(&uuid),
@@ -192,7 +211,16 @@ impl Table {
         }
         // Taken before the look, so that no commit after it is taken for seen.
         let mut looked = Instant::now();
-        match self.find(source, slot.state.as_ref()) {
+        let mut found = self.find(source, slot.state.as_ref());
+        while found
+            .as_ref()
+            .is_err_and(|fault| fault.kind == ErrorKind::Unfinished)
+            && looked.elapsed() < WRITING
+        {
+            std::thread::sleep(PAUSE);
+            found = self.find(source, slot.state.as_ref());
+        }
+        match found {
             Ok(state) => {
                 self.incarnation.store(
                     state.as_ref().map_or(0, |state| state.incarnation.0),

@@ -7,13 +7,15 @@
     clippy::indexing_slicing
 )]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
 use crate::catalog::directory::DirectoryCatalog;
+use crate::catalog::{CatalogError, Listing, TablePointer};
 use crate::counters::Counters;
 use crate::storage::StorageOptions;
 use crate::text::TextOptions;
@@ -85,6 +87,10 @@ fn commit(table: &Path, version: u32, metadata: &Value) {
 }
 
 fn tree(source: &Path, refresh: Duration) -> Tree {
+    tree_of(Box::new(DirectoryCatalog::open(source).unwrap()), refresh)
+}
+
+fn tree_of(catalog: Box<dyn Catalog>, refresh: Duration) -> Tree {
     let counters = Arc::new(Counters::default());
     let cache = Arc::new(Cache::new(1 << 20, Arc::clone(&counters)));
     let options = TreeOptions {
@@ -94,11 +100,7 @@ fn tree(source: &Path, refresh: Duration) -> Tree {
         storage: StorageOptions::new(counters),
         text: TextOptions::default(),
     };
-    Tree::new(
-        Box::new(DirectoryCatalog::open(source).unwrap()),
-        cache,
-        options,
-    )
+    Tree::new(catalog, cache, options)
 }
 
 /// A mount of one table that looks at it at every touch.
@@ -313,11 +315,59 @@ fn a_commit_that_cannot_be_read_is_an_error_and_not_the_old_state() {
     let metadata = directory.path().join("orders/metadata");
     std::fs::write(metadata.join("v2.metadata.json"), "{").unwrap();
     std::fs::write(metadata.join("version-hint.text"), "2").unwrap();
+    let written = std::fs::File::open(metadata.join("v2.metadata.json")).unwrap();
+    let long_ago = std::time::SystemTime::now() - Duration::from_secs(3600);
+    written.set_modified(long_ago).unwrap();
     assert_eq!(tree.fails("current"), ErrorKind::Io);
     assert_eq!(tree.fails("branches/main"), ErrorKind::Io);
     assert!(tree.text(".bergfs/errors").contains("v2.metadata.json"));
     tree.attributes(&kept).unwrap();
     tree.walk("snapshots/1/schema.json").unwrap();
+}
+
+/// A catalog that a commit comes to an end in, after so many questions.
+struct Committing {
+    directory: DirectoryCatalog,
+    file: PathBuf,
+    whole: String,
+    left: AtomicU32,
+}
+
+impl Catalog for Committing {
+    fn single_table(&self) -> Option<TableIdent> {
+        self.directory.single_table()
+    }
+
+    fn list(&self, namespace: &[String]) -> std::result::Result<Listing, CatalogError> {
+        self.directory.list(namespace)
+    }
+
+    fn table(&self, ident: &TableIdent) -> std::result::Result<Option<TablePointer>, CatalogError> {
+        if self.left.fetch_sub(1, Ordering::Relaxed) == 1 {
+            std::fs::write(&self.file, &self.whole).unwrap();
+        }
+        self.directory.table(ident)
+    }
+}
+
+#[test]
+fn a_metadata_file_that_is_being_written_is_waited_for() {
+    let (directory, _) = mounted(&table());
+    let root = directory.path().join("orders");
+    let whole = empty_table().to_string();
+    for written in ["", "{", &whole[..whole.len() - 1]] {
+        let file = root.join("metadata/v2.metadata.json");
+        std::fs::write(&file, written).unwrap();
+        let catalog = Committing {
+            directory: DirectoryCatalog::open(&root).unwrap(),
+            file,
+            whole: whole.clone(),
+            left: AtomicU32::new(2),
+        };
+        let tree = tree_of(Box::new(catalog), Duration::from_secs(3600));
+        assert_eq!(tree.leads("current"), "branches/main");
+        assert_eq!(tree.leads("branches/main"), "../snapshots/none");
+    }
 }
 
 #[test]

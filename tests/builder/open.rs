@@ -404,7 +404,7 @@ fn errno(error: &TreeError) -> i32 {
         ErrorKind::NotDirectory => libc::ENOTDIR,
         ErrorKind::IsDirectory => libc::EISDIR,
         ErrorKind::Invalid => libc::EINVAL,
-        ErrorKind::Io => libc::EIO,
+        ErrorKind::Io | ErrorKind::Unfinished => libc::EIO,
         ErrorKind::Unsupported => libc::ENOTSUP,
         ErrorKind::Stale => libc::ESTALE,
     }

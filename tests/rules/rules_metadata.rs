@@ -72,6 +72,16 @@ fn rule_02_gzip_metadata_is_known_by_its_bytes_not_by_its_name() {
     }
 }
 
+/// The spec names gzip alone; iceberg-go writes Zstandard too.
+#[test]
+fn rule_02_zstandard_metadata_is_read() {
+    let mut t = two_rows(2);
+    let file = t.save();
+    let packed = zstd::encode_all(&*fs::read(&file).unwrap(), 3).unwrap();
+    fs::write(&file, packed).unwrap();
+    view_shows(&t, "current", ones_and_twos());
+}
+
 #[test]
 fn rule_02_plain_metadata_under_a_gzip_name() {
     let mut t = two_rows(2);

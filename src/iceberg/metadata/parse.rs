@@ -26,7 +26,7 @@ const GZIP_MAGIC: [u8; 2] = [0x1F, 0x8B];
 /// The first bytes of a Zstandard frame: the spec names gzip only, but iceberg-go writes these too.
 const ZSTANDARD_MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 /// Bytes of JSON that a file may inflate to: far beyond any real table, and short of what would exhaust memory.
-const MAX_INFLATED: u64 = 1 << 30;
+const MAX_INFLATED: u64 = 512 << 20;
 /// `current-snapshot-id` of a table without a snapshot, beside null.
 const NO_SNAPSHOT: i64 = -1;
 
@@ -37,10 +37,41 @@ impl TableMetadata {
     ///
     /// For a `format-version` above 3, and for metadata that is broken or contradicts itself.
     pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
-        let bytes = inflate(bytes)?;
+        let bytes = Self::inflate(bytes)?;
         let json: Json = serde_json::from_slice(&bytes)
             .map_err(|e| FormatError::invalid("table metadata", e.to_string()))?;
         Self::from_json(&json).map_err(|e| e.within("table metadata"))
+    }
+
+    /// A metadata file's JSON: decompressed, where it is compressed.
+    ///
+    /// # Errors
+    ///
+    /// For bytes that do not decompress, or to too much.
+    pub fn inflate(bytes: &[u8]) -> Result<Cow<'_, [u8]>, FormatError> {
+        let broken = |e: std::io::Error| {
+            FormatError::invalid("table metadata", format!("does not decompress: {e}"))
+        };
+        let mut decoder: Box<dyn Read + '_> = if bytes.starts_with(&GZIP_MAGIC) {
+            Box::new(MultiGzDecoder::new(bytes).take(MAX_INFLATED + 1))
+        } else if bytes.starts_with(&ZSTANDARD_MAGIC) {
+            Box::new(
+                zstd::stream::read::Decoder::with_buffer(bytes)
+                    .map_err(broken)?
+                    .take(MAX_INFLATED + 1),
+            )
+        } else {
+            return Ok(Cow::Borrowed(bytes));
+        };
+        let mut inflated = Vec::new();
+        decoder.read_to_end(&mut inflated).map_err(broken)?;
+        if inflated.len() as u64 > MAX_INFLATED {
+            return Err(FormatError::invalid(
+                "table metadata",
+                format!("inflates to more than {MAX_INFLATED} bytes"),
+            ));
+        }
+        Ok(Cow::Owned(inflated))
     }
 
     fn from_json(json: &Json) -> Result<Self, FormatError> {
@@ -98,32 +129,6 @@ fn sort_columns(metadata: &Json) -> BTreeSet<FieldId> {
         .filter_map(|id| i32::try_from(id).ok())
         .map(FieldId)
         .collect()
-}
-
-fn inflate(bytes: &[u8]) -> Result<Cow<'_, [u8]>, FormatError> {
-    let broken = |e: std::io::Error| {
-        FormatError::invalid("table metadata", format!("does not decompress: {e}"))
-    };
-    let mut decoder: Box<dyn Read + '_> = if bytes.starts_with(&GZIP_MAGIC) {
-        Box::new(MultiGzDecoder::new(bytes).take(MAX_INFLATED + 1))
-    } else if bytes.starts_with(&ZSTANDARD_MAGIC) {
-        Box::new(
-            zstd::stream::read::Decoder::with_buffer(bytes)
-                .map_err(broken)?
-                .take(MAX_INFLATED + 1),
-        )
-    } else {
-        return Ok(Cow::Borrowed(bytes));
-    };
-    let mut inflated = Vec::new();
-    decoder.read_to_end(&mut inflated).map_err(broken)?;
-    if inflated.len() as u64 > MAX_INFLATED {
-        return Err(FormatError::invalid(
-            "table metadata",
-            format!("inflates to more than {MAX_INFLATED} bytes"),
-        ));
-    }
-    Ok(Cow::Owned(inflated))
 }
 
 fn table_uuid(object: Object<'_>, format_version: u8) -> Result<Option<uuid::Uuid>, FormatError> {
