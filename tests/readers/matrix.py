@@ -99,8 +99,8 @@ CANNOT = {
         for table in ("variants_mixed", *NESTED_VARIANTS)
     },
     **{("daft", table, "any"): "it knows no shredded variants (so too those of the table's own files)" for table in NESTED_VARIANTS},
-    **{("chdb", table, "any"): "a missing list is an empty one, which a variant keeps apart" for table in NESTED_VARIANTS},
-    **{("hyparquet", table, "any"): "it knows neither nested shredding nor a variant's types" for table in NESTED_VARIANTS},
+    **{("chdb", table, "any"): "a missing list is an empty one to it, which a variant keeps apart (so too in the table's own files)" for table in NESTED_VARIANTS},
+    **{("hyparquet", table, "any"): "it gives null for what these hold (so too in the table's own files)" for table in NESTED_VARIANTS},
     ("duckdb", "variant_nanos", "any"): "it has no variant of a timestamp in nanoseconds with a zone (so too in the table's own files)",
     **{
         (f"spark {kind}", table, what): reason
