@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::ops::Range;
 
+use super::codec::Scratch;
 use super::format::page_header_bounds;
 use super::page::PageReader;
 use super::transcode::{Levels, StoredChunk, keep_of};
@@ -73,6 +74,7 @@ pub struct IntegerChunk<'a, 'r> {
     dictionary: Option<Range<u64>>,
     /// The dictionary's first values, as many as pages have needed.
     decoded: Vec<i64>,
+    scratch: Scratch,
     counters: &'a Counters,
 }
 
@@ -128,6 +130,7 @@ impl<'a, 'r> IntegerChunk<'a, 'r> {
             pages,
             dictionary,
             decoded: Vec::new(),
+            scratch: Scratch::default(),
             counters,
         }
     }
@@ -216,7 +219,9 @@ impl<'a, 'r> IntegerChunk<'a, 'r> {
         let stored =
             stored.ok_or_else(|| DecodeError::corrupt(WHAT, "a page index that is wrong"))?;
         self.counters.pages_decoded.add(1);
-        let body = stored.decompress()?;
+        // Looking values up needs the rest of `self`. After an error nobody goes on.
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let body = stored.decompress_with(&mut scratch)?;
         let parts = stored.split(&body, 0, chunk.max_def)?;
         let levels = Levels::of(&parts)?;
         let encoding = stored.encoding();
@@ -242,6 +247,7 @@ impl<'a, 'r> IntegerChunk<'a, 'r> {
                 }
             }
         }
+        self.scratch = scratch;
         Ok(())
     }
 
