@@ -196,6 +196,28 @@ fn nested_values_are_json() {
 }
 
 #[test]
+fn very_many_columns_are_read_in_shares_and_stand_in_order() {
+    let columns = 0..1100;
+    let schema: Vec<_> = columns
+        .clone()
+        .map(|c| format!("{} c{c}: int", c + 1))
+        .collect();
+    let row = |row: i32| json!(columns.clone().map(|c| c * 10 + row).collect::<Vec<_>>());
+    let table = table(2, &schema.join(", "), json!([row(0), row(1)]));
+    let line = |cell: &dyn Fn(i32) -> String| {
+        let cells: Vec<_> = columns.clone().map(cell).collect();
+        cells.join(",") + "\n"
+    };
+    let expected = [
+        line(&|c| format!("c{c}")),
+        line(&|c| (c * 10).to_string()),
+        line(&|c| (c * 10 + 1).to_string()),
+    ];
+    let opened = Opened::tree(&table.root());
+    assert_eq!(text(&opened, "current/t.csv"), expected.concat());
+}
+
+#[test]
 fn deletes_are_applied_and_an_empty_view_is_a_header() {
     let mut table = TableBuilder::new(2, "1 id: long, 2 name: string");
     let data = table.data(json!([[1, "a"], [2, "b"], [3, "c"]]));

@@ -39,6 +39,9 @@ const MAX_RESTS: usize = 4;
 /// Threads that one share of the columns can keep busy, about: decoding takes a third of the time of rendering.
 const THREADS_A_SHARE: usize = 3;
 
+/// Columns that a share has at most. The decoder of each takes about 100 KiB for its codec, whatever the rows.
+const MAX_SHARE: usize = 512;
+
 /// How many strips before another one a reader may stand, or a claim be made, so that it is likely to come there soon.
 const SOON_STRIPS: u64 = 16;
 
@@ -50,7 +53,8 @@ const SOON: Duration = Duration::from_millis(20);
 /// A row group is read from its beginning by one reader, whoever renders its strips: going to a place in it costs as
 /// much as reading all that lies before. So the readers are passed from thread to thread. Each thread decodes the rows
 /// of its strip, gives the reader on to who decodes those of the next one, and only then writes them out as text. Where
-/// there are more threads than that can keep busy, the columns are read in several shares, each by a reader of its own.
+/// there are more threads than that can keep busy, or very many columns, they are read in several shares, each by a reader of
+/// its own.
 pub(super) struct Rows {
     parquet: Arc<ParquetFile>,
     metadata: ArrowReaderMetadata,
@@ -160,6 +164,7 @@ impl Rows {
         let schema = metadata.metadata().file_metadata().schema_descr();
         let columns = schema.root_schema().get_fields().len();
         let in_share = columns.div_ceil(threads.div_ceil(THREADS_A_SHARE).clamp(1, columns.max(1)));
+        let in_share = in_share.min(MAX_SHARE);
         let starts = (0..columns).step_by(in_share.max(1));
         let shares = starts.map(|start| {
             let end = (start + in_share).min(columns);
