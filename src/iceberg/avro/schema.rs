@@ -174,7 +174,7 @@ impl Parser {
             "string" => Shape::String,
             _ => {
                 let full = full_name(name, namespace);
-                if self.around.iter().any(|record| *record == full) {
+                if self.around.contains(&full) {
                     return Err(FormatError::unsupported(format!(
                         "an Avro record that holds itself ({name:?})"
                     )));
