@@ -13,8 +13,8 @@
 //! | `array`; `array` `map` of records of key and value; `map` | LIST; MAP; MAP |
 //! | a union of `null` and another | optional |
 //!
-//! Other unions have no Iceberg type, and are refused. A variant is a record of `metadata` and `value`, a geometry or
-//! geography is `bytes`, as in Parquet.
+//! Other unions have no Iceberg type, and are refused; so are records that hold themselves. A variant is a record of
+//! `metadata` and `value`, a geometry or geography is `bytes`, as in Parquet.
 
 use std::io::BufWriter;
 use std::ops::Range;
