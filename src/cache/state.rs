@@ -17,7 +17,7 @@ pub(super) struct State {
     pub(super) entries: LruCache<CacheKey, Entry>,
     /// The sum of the entries' weights.
     pub(super) bytes: usize,
-    /// Of the budget, for what is held elsewhere ([`Cache::reserve`]).
+    /// Of the budget, for what is held elsewhere ([`Cache::reserve`](super::Cache::reserve)).
     pub(super) reserved: usize,
     /// What lies in the spill file.
     pub(super) spilled: LruCache<CacheKey, Spilt>,
