@@ -16,14 +16,16 @@ root=$(cd "$here/../../.." && pwd)
 lib=${CARGO_TARGET_DIR:-$root/target}/rest-server
 classes=$lib/classes
 
-sources=("$here/LoopbackServer.java" "$root"/scripts/fixtures/java/src/main/java/bergfs/*.java)
+fixtures=$root/scripts/fixtures/java/src/main/java
+# What these need of the fixtures' classes is compiled with them; the others need a later Iceberg.
+sources=("$here/LoopbackServer.java" "$fixtures/bergfs/InCatalog.java")
 
 # What was compiled, so that a change is noticed.
-if ! cat "$here/pom.xml" "${sources[@]}" | cmp -s - "$lib/compiled"; then
+if ! cat "$here/pom.xml" "$here"/*.java "$fixtures"/bergfs/*.java | cmp -s - "$lib/compiled"; then
     mkdir -p "$classes"
     mvn -q -B -f "$here/pom.xml" dependency:copy-dependencies "-DoutputDirectory=$lib" >&2
-    javac -nowarn -Xlint:none -d "$classes" -cp "$lib/*" "${sources[@]}" >&2
-    cat "$here/pom.xml" "${sources[@]}" > "$lib/compiled"
+    javac -nowarn -Xlint:none -d "$classes" -cp "$lib/*" -sourcepath "$fixtures" "${sources[@]}" >&2
+    cat "$here/pom.xml" "$here"/*.java "$fixtures"/bergfs/*.java > "$lib/compiled"
 fi
 if [[ ${1:-} == --install ]]; then
     exit 0
