@@ -201,6 +201,28 @@ fn many_short_chunks_are_read_in_few_requests_and_once() {
 }
 
 #[test]
+fn rule_06_pages_of_a_table_that_was_replaced_are_not_those_of_the_next() {
+    let mut table = TableBuilder::new(2, "1 id: long");
+    let files: Vec<_> = (0..70).map(|id| table.data(json!([[id]]))).collect();
+    table.commit(Commit::of(files));
+    table.save();
+    let Some((opened, mountpoint)) = mount(&table) else {
+        return;
+    };
+    let open = fs::File::open(mountpoint.join("current/t.parquet")).unwrap();
+    let before = opened.read("current/t.parquet").unwrap();
+    let read = opened.stats()["source_reads"];
+    table.save_with(|metadata| {
+        metadata["table-uuid"] = json!("00000000-0000-4000-8000-000000000001")
+    });
+    fs::read_link(mountpoint.join("current")).unwrap();
+    // The old file is still open, with its pages in the page cache.
+    assert_eq!(opened.read("current/t.parquet").unwrap(), before);
+    assert!(opened.stats()["source_reads"] > read, "asked for anew");
+    drop(open);
+}
+
+#[test]
 fn a_view_whose_footer_would_be_huge_is_not_listed_as_one_file() {
     let mut table = TableBuilder::new(2, "1 id: long");
     // 700,000 row groups, as the manifest says, of one column: about 67 MiB of footer.
