@@ -36,6 +36,7 @@ fn find(pages: &[Vec<Option<i32>>], deleted: &[u32], with_bounds: bool) -> Outco
     let all: Vec<Option<i32>> = pages.iter().flatten().copied().collect();
     let chunk = StoredChunk {
         bytes: &bytes,
+        len: bytes.len() as u64,
         codec: Codec::Uncompressed,
         physical: Physical::Int32,
         max_def: 1,
@@ -106,6 +107,7 @@ fn page_bounds_that_contradict_the_chunk_are_not_used() {
     let bytes = stored(&[vec![Some(1), Some(5)], vec![Some(2), Some(9)]]);
     let chunk = StoredChunk {
         bytes: &bytes,
+        len: bytes.len() as u64,
         codec: Codec::Uncompressed,
         physical: Physical::Int32,
         max_def: 1,
