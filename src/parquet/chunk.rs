@@ -324,8 +324,8 @@ impl<'a> GroupRows<'a> {
         let counters = view.storage.counters();
         counters.chunks_transcoded.add(1);
         let stored = self.with_stored(column, |chunk| {
-            let (dictionary, pages) = find_pages(chunk)?;
             let read = |range| chunk.range(range).map(Cow::Borrowed);
+            let (dictionary, pages) = find_pages(chunk, &read)?;
             IntegerChunk::new(chunk, dictionary, pages, &read, counters).all()
         })?;
         Ok(stored
@@ -353,6 +353,20 @@ impl<'a> GroupRows<'a> {
         let file = &self.part.opened.file;
         let bytes = file.read_range(range.start, range.end - range.start)?;
         self.with_bytes(column, &bytes, range.end - range.start, f)
+    }
+
+    /// As [`GroupRows::with_ranges`], for who looks for pages in the chunk: of a store it is asked for at once.
+    pub fn with_pages<R>(
+        &self,
+        column: usize,
+        f: impl for<'c> FnOnce(StoredChunk<'c>, ReadRange<'c>) -> Result<R, PageError>,
+    ) -> Result<R, ParquetError> {
+        if !self.part.opened.file.is_remote() {
+            return self.with_ranges(column, f);
+        }
+        self.with_stored(column, |chunk| {
+            f(chunk, &|range| chunk.range(range).map(Cow::Borrowed))
+        })
     }
 
     /// As [`GroupRows::with_stored`]; the chunk has no bytes, and `f` asks for those it needs, by their place in it.
