@@ -30,6 +30,7 @@ mod azure;
 mod gcs;
 mod grant;
 mod place;
+mod renewable;
 mod s3;
 mod transport;
 
