@@ -29,6 +29,7 @@ use crate::counters::Counters;
 mod azure;
 mod gcs;
 mod grant;
+mod listing;
 mod place;
 mod renewable;
 mod s3;
