@@ -99,6 +99,8 @@ struct SetMatch {
 enum KeySource {
     Leaf(NodeId),
     Constant(Cell),
+    /// Where this struct of the file is present; else null.
+    Within(NodeId, Cell),
 }
 
 impl<'a> KeyMatch<'a> {
@@ -421,7 +423,8 @@ impl KeyField {
         context: &ProjectionContext<'_>,
     ) -> Result<KeySource, RowsError> {
         let projection = project(std::slice::from_ref(path), schema, context)?;
-        let source = projection.fields.first().and_then(descend);
+        let field = projection.fields.first();
+        let source = field.and_then(|field| descend(field, None));
         source.ok_or_else(|| {
             RowsError::corrupt(
                 context.path,
@@ -431,17 +434,22 @@ impl KeyField {
     }
 }
 
-/// Down the way to the key: its leaf, or the constant that stands for it or for a struct above it.
-fn descend(field: &ProjectedField) -> Option<KeySource> {
+/// Down the way to the key: its leaf, or the constant that stands for it or for a struct above it. `parent` is the struct
+/// of the file that it lies in.
+fn descend(field: &ProjectedField, parent: Option<NodeId>) -> Option<KeySource> {
     match &field.source {
         FieldSource::Leaf { node } => Some(KeySource::Leaf(*node)),
-        FieldSource::Struct { fields, .. } => descend(fields.first()?),
+        FieldSource::Struct { node, fields } => descend(fields.first()?, Some(*node)),
         FieldSource::Constant(value) => {
             let mut value = value.as_ref();
             while let Some(Value::Struct(values)) = value {
                 value = values.first()?.as_ref();
             }
-            Cell::of(value).map(KeySource::Constant)
+            let cell = Cell::of(value)?;
+            Some(match parent {
+                Some(parent) if cell != Cell::Null => KeySource::Within(parent, cell),
+                _ => KeySource::Constant(cell),
+            })
         }
         FieldSource::Variant { .. } | FieldSource::List { .. } | FieldSource::Map { .. } => None,
     }
@@ -502,6 +510,7 @@ fn for_each_batch(
         .iter()
         .map(|(source, _)| match source {
             KeySource::Leaf(node) => reader.column(row_group, *node).map(Some),
+            KeySource::Within(parent, _) => reader.presence(row_group, *parent).map(Some),
             KeySource::Constant(_) => Ok(None),
         })
         .collect::<Result<Vec<_>, _>>()?;
@@ -513,7 +522,7 @@ fn for_each_batch(
         for ((source, ty), reader) in columns.iter().zip(&mut readers) {
             batch.push(match (source, reader) {
                 (KeySource::Constant(cell), _) => KeyColumn::Constant(cell.clone()),
-                (KeySource::Leaf(_), reader) => {
+                (source, reader) => {
                     let read = match reader {
                         Some(reader) => reader.next_batch()?,
                         None => None,
@@ -522,8 +531,13 @@ fn for_each_batch(
                         RowsError::corrupt(path, "a key column ends before its row group")
                     })?;
                     batch_rows = read.rows;
-                    KeyColumn::decode(read, ty)
-                        .map_err(|reason| RowsError::corrupt(path, reason))?
+                    match source {
+                        KeySource::Within(_, cell) => {
+                            KeyColumn::constant_where(read.presence().collect(), cell)
+                        }
+                        _ => KeyColumn::decode(read, ty)
+                            .map_err(|reason| RowsError::corrupt(path, reason))?,
+                    }
                 }
             });
         }

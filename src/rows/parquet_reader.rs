@@ -101,6 +101,24 @@ impl ParquetReader {
         }
     }
 
+    /// A leaf of this struct, whose [`Batch::presence`] tells in which rows of one row group the struct is present.
+    ///
+    /// # Errors
+    /// As [`ParquetReader::column`]; and where all leaves of the struct repeat.
+    pub fn presence(&self, row_group: usize, group: NodeId) -> Result<LeafReader, RowsError> {
+        let struct_and_leaf = self.schema.get(group).zip(self.schema.leaf_below(group));
+        let (group, leaf) = struct_and_leaf.ok_or_else(|| {
+            let feature =
+                "equality deletes on a column that was added to a struct of lists and maps";
+            RowsError::unsupported(&self.path, feature)
+        })?;
+        let reader = self.column(row_group, leaf)?;
+        Ok(LeafReader {
+            present_from: group.max_def,
+            ..reader
+        })
+    }
+
     /// A leaf column of one row group.
     ///
     /// # Errors
@@ -152,6 +170,7 @@ impl ParquetReader {
             name,
             annotation: node.annotation,
             max_def: node.max_def,
+            present_from: node.max_def,
             left: rows,
             levels: Vec::new(),
             reader,
@@ -165,6 +184,8 @@ pub struct LeafReader {
     name: String,
     annotation: Annotation,
     max_def: u16,
+    /// The definition level from which on a row counts as present.
+    present_from: u16,
     /// Rows not yet read.
     left: usize,
     levels: Vec<i16>,
@@ -179,7 +200,7 @@ pub struct Batch<'a> {
     pub annotation: Annotation,
     /// The definition level of each row; empty where the column is required.
     levels: &'a [i16],
-    max_def: u16,
+    present_from: u16,
     /// The values of the rows that have one, in order.
     pub values: Values,
 }
@@ -190,17 +211,17 @@ impl Batch<'_> {
         self.values.len() == self.rows
     }
 
-    /// Whether each row has a value, in order.
+    /// Whether each row has a value (or its struct has, see [`ParquetReader::presence`]), in order.
     pub fn presence(&self) -> impl Iterator<Item = bool> + '_ {
         let required = self.levels.is_empty();
-        let max_def = self.max_def;
+        let present_from = self.present_from;
         let level = move |row: usize| {
             self.levels
                 .get(row)
                 .copied()
                 .and_then(|level| u16::try_from(level).ok())
         };
-        (0..self.rows).map(move |row| required || level(row) == Some(max_def))
+        (0..self.rows).map(move |row| required || level(row) >= Some(present_from))
     }
 }
 
@@ -289,7 +310,7 @@ impl LeafReader {
             rows,
             annotation: self.annotation,
             levels,
-            max_def: self.max_def,
+            present_from: self.present_from,
             values,
         }))
     }

@@ -79,6 +79,20 @@ pub enum Cells {
 }
 
 impl KeyColumn {
+    /// One value in the rows where `present` says so, null in the others.
+    pub fn constant_where(present: Vec<bool>, cell: &Cell) -> KeyColumn {
+        let cells = match cell {
+            Cell::Null => return KeyColumn::Constant(Cell::Null),
+            Cell::Word(v) => Cells::Words(vec![*v; present.len()]),
+            Cell::Wide(v) => Cells::Wides(vec![*v; present.len()]),
+            Cell::Bytes(v) => Cells::Bytes(vec![v.clone(); present.len()]),
+        };
+        KeyColumn::Rows {
+            present: Some(present),
+            cells,
+        }
+    }
+
     /// The rows of a batch, as values of `ty`, to which the stored type can be promoted. The error says what cannot be.
     pub fn decode(batch: Batch<'_>, ty: &PrimitiveType) -> Result<KeyColumn, String> {
         use PrimitiveType as T;
