@@ -18,6 +18,7 @@ use super::transcode::{self, StoredChunk, Transcoding, Wanted};
 use super::{ParquetError, View};
 use crate::cache::CacheKey;
 use crate::cache::identity::Identity;
+use crate::rows::row_bits::rows_within;
 
 mod reading;
 
@@ -117,18 +118,10 @@ impl<'a> GroupRows<'a> {
                 feature: format!("{} deleted rows in one row group", self.lost),
             });
         }
-        let rows = self.part.rows(self.group);
-        let mut positions = self.deleted.iter();
-        positions.advance_to(rows.start);
-        positions
-            .take_while(|position| *position < rows.end)
-            .map(|position| {
-                u32::try_from(position - rows.start).map_err(|_| {
-                    self.part
-                        .corrupt("a row group of more than 2^32 rows".to_owned())
-                })
-            })
-            .collect()
+        rows_within(self.deleted, self.part.rows(self.group)).ok_or_else(|| {
+            let reason = "a row group of more than 2^32 rows".to_owned();
+            self.part.corrupt(reason)
+        })
     }
 
     /// The source column that can be served as it is for a leaf, if there is one.

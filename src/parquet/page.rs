@@ -14,10 +14,10 @@
 use std::borrow::Cow;
 
 use super::DecodeError;
-use super::bits::{bit_width, packed_len};
 use super::codec::{Scratch, decompress, decompress_front};
 use super::format::{Codec, Encoding, Page, PageHeader};
 use super::rle::{self, split_length_prefixed};
+use crate::packed::{bit_width, packed_len};
 
 /// The most values a page may have. Writers put some ten thousand in one, or as many as a row group has rows; decoded
 /// levels take four bytes each.

@@ -32,6 +32,7 @@ use super::file_schema::NodeId;
 use super::parquet_reader::ParquetReader;
 use super::position_deletes::{content_key, open_delete};
 use super::projection::{FieldSource, ProjectedField, ProjectionContext, project};
+use super::row_bits::RowBits;
 
 use keys::{Cell, KeyCollector, KeyColumn, KeySet};
 
@@ -272,10 +273,22 @@ impl<'a> KeyMatch<'a> {
         };
         let mut deleted = RoaringTreemap::new();
         for SetMatch { keys, columns } in matches {
-            let bounds = word_bounds(reader, row_group, columns);
+            let word = word_column(columns);
+            let bounds = word.and_then(|node| reader.bounds(row_group, node));
             if bounds.is_some_and(|bounds| !keys.may_hold(bounds)) {
                 continue;
             }
+            let counters = self.storage.counters();
+            if let (Some(node), KeySet::Words { words, null }) = (word, &**keys) {
+                let mut found = RowBits::new(first);
+                let ask = |word| words.contains(word);
+                if let Some(asked) = reader.ask_words(row_group, node, ask, *null, &mut found) {
+                    counters.equality_keys_asked.add(asked);
+                    deleted |= found.positions();
+                    continue;
+                }
+            }
+            counters.equality_keys_asked.add(rows);
             let mut positions = Vec::new();
             for_each_batch(
                 reader,
@@ -297,16 +310,12 @@ impl<'a> KeyMatch<'a> {
     }
 }
 
-/// The bounds of a row group's one key column, where it is of integers that are stored as they are compared, and holds no
-/// null.
-fn word_bounds(
-    reader: &ParquetReader,
-    row_group: usize,
-    columns: &[(KeySource, PrimitiveType)],
-) -> Option<(i64, i64)> {
+/// The one key column, where its words are the integers that a file stores: unless they are unsigned, which the readers
+/// of a column see.
+fn word_column(columns: &[(KeySource, PrimitiveType)]) -> Option<NodeId> {
     use PrimitiveType as T;
     match columns {
-        [(KeySource::Leaf(node), T::Int | T::Long | T::Date)] => reader.bounds(row_group, *node),
+        [(KeySource::Leaf(node), T::Int | T::Long | T::Date)] => Some(*node),
         _ => None,
     }
 }

@@ -14,15 +14,17 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::file::statistics::Statistics;
+use parquet::schema::types::ColumnDescPtr;
 
 use crate::storage::chunk_reader::SourceReader;
 use crate::storage::{SourceFile, StorageError};
 
 use super::RowsError;
-use super::file_schema::{Annotation, FileSchema, NodeId, Physical};
+use super::file_schema::{Annotation, FileNode, FileSchema, NodeId, Physical};
 
 mod deltas;
 mod schema;
+mod words;
 
 use deltas::DeltasAsPlain;
 
@@ -124,6 +126,24 @@ impl ParquetReader {
     /// # Errors
     /// The column repeats, lies in another file, or cannot be read.
     pub fn column(&self, row_group: usize, node: NodeId) -> Result<LeafReader, RowsError> {
+        let chunk = self.chunk(row_group, node)?;
+        let reader = guarded(&self.path, || {
+            Ok(get_column_reader(chunk.column, chunk.pages))
+        })?;
+        Ok(LeafReader {
+            path: self.path.clone(),
+            name: chunk.node.name.clone(),
+            annotation: chunk.node.annotation,
+            max_def: chunk.node.max_def,
+            present_from: chunk.node.max_def,
+            left: chunk.rows,
+            levels: Vec::new(),
+            reader,
+        })
+    }
+
+    /// The pages of a leaf column of one row group.
+    fn chunk(&self, row_group: usize, node: NodeId) -> Result<Chunk<'_>, RowsError> {
         let corrupt = |reason: &str| RowsError::corrupt(&self.path, reason);
         let leaf = self
             .schema
@@ -151,31 +171,33 @@ impl ParquetReader {
         }
         let rows = usize::try_from(group.num_rows())
             .map_err(|_| corrupt("a row group has an impossible size"))?;
-        let reader = guarded(&self.path, || {
+        let pages = guarded(&self.path, || -> Result<Box<dyn PageReader>, _> {
             let (start, len) = chunk.byte_range();
             let source = Arc::new(self.source.within(start..start.saturating_add(len)));
             let pages = SerializedPageReader::new(source, chunk, rows, None)?;
-            let pages: Box<dyn PageReader> = match leaf.physical {
+            Ok(match leaf.physical {
                 Physical::Int32 => Box::new(DeltasAsPlain {
                     pages,
                     max_def: node.max_def,
                 }),
                 _ => Box::new(pages),
-            };
-            Ok(get_column_reader(chunk.column_descr_ptr(), pages))
+            })
         })?;
-        let name = node.name.clone();
-        Ok(LeafReader {
-            path: self.path.clone(),
-            name,
-            annotation: node.annotation,
-            max_def: node.max_def,
-            present_from: node.max_def,
-            left: rows,
-            levels: Vec::new(),
-            reader,
+        Ok(Chunk {
+            node,
+            column: chunk.column_descr_ptr(),
+            rows,
+            pages,
         })
     }
+}
+
+/// A leaf column of one row group, nothing of it read.
+struct Chunk<'a> {
+    node: &'a FileNode,
+    column: ColumnDescPtr,
+    rows: usize,
+    pages: Box<dyn PageReader>,
 }
 
 /// Reads one column of one row group, in order.

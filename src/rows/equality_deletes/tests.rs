@@ -17,6 +17,8 @@ use crate::iceberg::partition::SpecId;
 use crate::rows::test_table::{TestTable, column, equality_on, scan_file, with_id};
 use crate::scan::FileDeletes;
 
+mod words;
+
 /// A v3 table whose schemas have these fields (JSON), the last one current; spec 1 partitions by field 1.
 fn metadata(schemas: &[&str]) -> TableMetadata {
     let all: Vec<String> = schemas
