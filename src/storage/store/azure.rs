@@ -13,7 +13,7 @@ use object_store::azure::{
 };
 
 use super::grant::Grant;
-use super::{Client, Opening, Properties, StorageError, cannot_open, flag, no_retries, transport};
+use super::{Client, Opening, Properties, StorageError, flag, no_retries, transport};
 
 pub(super) fn open(opening: Opening<'_>) -> Result<Client, StorageError> {
     let Opening {
@@ -69,16 +69,8 @@ pub(super) fn open(opening: Opening<'_>) -> Result<Client, StorageError> {
         // Else a key of the environment would stand before it.
         builder = builder.with_credential_type("client_secret");
     }
-    let store = builder
-        .with_http_connector(transport)
-        .build()
-        .map_err(|error| cannot_open(url, &error))?;
-    let store = Arc::new(store);
-    Ok(Client {
-        store: store.clone(),
-        lister: Some(store),
-        endpoint: Some(endpoint),
-    })
+    let store = builder.with_http_connector(transport).build();
+    Client::of(url, store, Some(endpoint))
 }
 
 /// Where the account's blobs are asked for.

@@ -10,7 +10,7 @@ use object_store::CredentialProvider;
 use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder};
 
 use super::grant::Grant;
-use super::{Client, Opening, StorageError, cannot_open, flag, no_retries};
+use super::{Client, Opening, StorageError, flag, no_retries};
 
 /// The property that holds a token.
 const TOKEN: &str = "gcs.oauth2.token";
@@ -59,16 +59,8 @@ pub(super) fn open(opening: Opening<'_>) -> Result<Client, StorageError> {
     {
         builder = builder.with_application_credentials(file);
     }
-    let store = builder
-        .with_http_connector(transport)
-        .build()
-        .map_err(|error| cannot_open(url, &error))?;
-    let store = Arc::new(store);
-    Ok(Client {
-        store: store.clone(),
-        lister: Some(store),
-        endpoint,
-    })
+    let store = builder.with_http_connector(transport).build();
+    Client::of(url, store, endpoint)
 }
 
 /// The token among the properties, each time a request is made.
