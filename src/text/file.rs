@@ -237,6 +237,8 @@ impl TextFile {
                 if place.read(inside, out.get_mut(..len).unwrap_or_default()) {
                     return Ok(len);
                 }
+                // It is rendered again, also where the file is there and does not give its bytes.
+                self.index.lost(id, place);
             }
         }
         match &*self.piece(id, true)? {

@@ -290,6 +290,17 @@ impl Index {
         }
     }
 
+    /// Notes that a piece is not kept any more where it was.
+    pub(super) fn lost(&self, id: PieceId, place: &Place) {
+        let mut state = self.lock();
+        let pieces = state.strips.get_mut(id.strip).map(|s| &mut s.pieces);
+        if let Some(piece) = pieces.and_then(|pieces| pieces.get_mut(id.number))
+            && matches!(&piece.kept, Kept::InFile(kept) if kept.is(place))
+        {
+            piece.kept = Kept::No;
+        }
+    }
+
     /// All pieces in order: the row after the last of each, and its bytes.
     pub(super) fn saved(&self) -> Vec<u64> {
         let state = self.lock();
