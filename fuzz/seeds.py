@@ -58,8 +58,8 @@ def seeds_of(file: Path) -> None:
         keep("data_file", content)
         metadata = metadata_of(file)
         if metadata and len(metadata) < MOST:
-            for key in (0, 1, 2):
-                keep("view", metadata + bytes([0, FORMATS[file.suffix] + len(FORMATS) * key]) + content)
+            for how in (0, len(FORMATS), 2 * len(FORMATS), 0x80):
+                keep("view", metadata + bytes([0, FORMATS[file.suffix] + how]) + content)
 
 
 for tree in TREES:

@@ -1,5 +1,5 @@
 //! Any bytes as a table's only data file, read through the virtual file and as text: table metadata, a zero byte, one byte
-//! that chooses the file's format and what deletes its rows, and the file.
+//! that chooses the file's format, what deletes its rows and which columns are shown, and the file.
 #![no_main]
 
 use std::sync::Arc;
@@ -33,9 +33,11 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 fn read(table: &Table, metadata: TableMetadata, how: u8, len: usize) {
-    let format = &FORMATS[usize::from(how) % FORMATS.len()];
+    let format = &FORMATS[usize::from(how & 0x7F) % FORMATS.len()];
     // The field that equality deletes compare, if there are any.
-    let key = usize::from(how) / FORMATS.len();
+    let key = usize::from(how & 0x7F) / FORMATS.len();
+    // Whether row ids and the like are shown.
+    let all_columns = how & 0x80 != 0;
     let Some(rows) = rows_of(table, format, len) else {
         return;
     };
@@ -54,7 +56,9 @@ fn read(table: &Table, metadata: TableMetadata, how: u8, len: usize) {
             sequence_number: SequenceNumber(2),
         })];
     }
-    let file = scanned(entry(FileContent::Data, format, len, rows), deletes);
+    let mut file = entry(FileContent::Data, format, len, rows);
+    file.first_row_id = all_columns.then_some(1000);
+    let file = scanned(file, deletes);
     let cache = Arc::new(table.cache(16 << 20));
     let view = Arc::new(View {
         storage: Arc::clone(&table.storage),
@@ -62,7 +66,10 @@ fn read(table: &Table, metadata: TableMetadata, how: u8, len: usize) {
         metadata: Arc::new(metadata),
         schema,
         snapshot: None,
-        columns: ViewColumns::default(),
+        columns: ViewColumns {
+            lineage: all_columns,
+            metadata: all_columns,
+        },
     });
     let Ok(parquet) = ParquetFile::open(&view, &[Arc::new(file)]) else {
         return;
