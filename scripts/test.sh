@@ -69,7 +69,10 @@ deny() {
 }
 
 clippy() {
-    cargo clippy --locked --all-targets -- -D warnings
+    cargo clippy --locked --all-targets -- -D warnings || return
+    # The fuzz targets too, with crates of the same versions, so that few are built again.
+    [[ fuzz/Cargo.lock -nt Cargo.lock ]] || cp Cargo.lock fuzz/Cargo.lock
+    cargo clippy --manifest-path fuzz/Cargo.toml --target-dir target -- -D warnings
 }
 
 doc() {

@@ -126,6 +126,17 @@ pub trait Catalog: Send + Sync {
     }
 }
 
+/// Characters kept of a server's message.
+const MAX_MESSAGE: usize = 400;
+
+/// The beginning of a server's message, without what ends lines.
+fn one_line(message: &str) -> String {
+    let beginning = message.chars().take(MAX_MESSAGE);
+    beginning
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
+}
+
 /// The pointer to a table of which a catalog knows its metadata file alone.
 fn pointer(
     metadata_location: &str,

@@ -62,7 +62,7 @@ pub(crate) use location::percent_decoded;
 pub use options::{PathMapping, StorageOptions, read_named_file};
 pub use remote::Expected;
 pub use source_file::{FileIdentity, SourceFile};
-pub use spill::{Spill, SpillWriter, Spilled, SpilledReader};
+pub use spill::{Spill, SpillWriter, Spilled, SpilledReader, has_room, unnamed_file};
 pub use store::{AwsIdentity, Level, sign_for_aws};
 
 /// Linux's `PATH_MAX`. A longer recorded path opens nothing, and is refused before it is matched against anything.

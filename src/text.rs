@@ -202,6 +202,9 @@ pub enum TextError {
     /// A column of a type that has no text.
     #[error("column {column}: {ty} as text is not supported")]
     Unsupported { column: String, ty: String },
+    /// More rows than a text may have.
+    #[error("text of so many rows ({rows}) is not supported")]
+    Long { rows: u64 },
     /// A row group that the decoder cannot read.
     #[error("row group {group}: {reason}")]
     RowGroup { group: usize, reason: String },
@@ -221,7 +224,7 @@ impl TextError {
     pub fn is_unsupported(&self) -> bool {
         match self {
             TextError::Parquet(error) => error.is_unsupported(),
-            TextError::Unsupported { .. } => true,
+            TextError::Unsupported { .. } | TextError::Long { .. } => true,
             TextError::RowGroup { .. }
             | TextError::Footer(_)
             | TextError::Changed

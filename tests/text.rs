@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use builder::open::Opened;
 use builder::{Commit, Data, TableBuilder};
+use parquet::basic::Compression;
 use serde_json::{Value, json};
 
 /// Of the crate: rows of a strip.
@@ -215,6 +216,33 @@ fn very_many_columns_are_read_in_shares_and_stand_in_order() {
     ];
     let opened = Opened::tree(&table.root());
     assert_eq!(text(&opened, "current/t.csv"), expected.concat());
+}
+
+#[test]
+fn text_in_shares_has_each_chunk_made_once() {
+    const COLUMNS: i32 = 600;
+    let schema: Vec<_> = (1..=COLUMNS).map(|c| format!("{c} c{c}: int")).collect();
+    let row = |row: i32| (0..COLUMNS).map(|c| c * 1009 + row).collect::<Vec<_>>();
+    let rows: Vec<_> = (0..200).map(row).collect();
+    let mut table = TableBuilder::new(2, &schema.join(", "));
+    // Chunks that are longer than what is read of one for a page's header.
+    let data = Data::rows(json!(rows)).writer(|writer| {
+        writer
+            .set_dictionary_enabled(false)
+            .set_compression(Compression::UNCOMPRESSED)
+    });
+    let data = table.write(data);
+    let deletes = table.position_deletes(&[(&data.path, 1)]);
+    table.commit(Commit::of([data, deletes]));
+    table.save();
+    let opened = Opened::tree(&table.root());
+    let csv = text(&opened, "current/t.csv");
+    assert_eq!(csv.lines().count(), 200);
+    let stats = opened.stats();
+    assert_eq!(
+        (stats["chunks_transcoded"], stats["footers_made"]),
+        (600, 1)
+    );
 }
 
 #[test]

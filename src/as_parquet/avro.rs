@@ -71,6 +71,7 @@ pub fn convert(file: &SourceFile, out: BufWriter<SpillWriter>) -> Result<Spilled
         let mut cursor = Cursor::new(&numbers);
         let (count, size) = (cursor.long()?, cursor.long()?);
         offset += (numbers.len() - cursor.rest().len()) as u64;
+        let count = u64::try_from(count).map_err(|_| corrupt("a block of less than no rows"))?;
         let size = u64::try_from(size).ok().filter(|size| *size <= MAX_BLOCK);
         let size = size.ok_or_else(|| corrupt("a block of an impossible size"))?;
         let stored = file.read_range_within(offset, size + SYNC_LENGTH as u64, &whole)?;

@@ -23,6 +23,9 @@ use crate::storage::{SpillWriter, Spilled};
 /// Bytes of values and levels in a row group, at least, unless it is the last.
 const ROW_GROUP_BYTES: usize = 32 << 20;
 
+/// Of a row, at most: a few bytes of a file can claim that it is a list of very many nulls.
+const MAX_ROW: usize = 512 << 20;
+
 /// Where a value stands.
 #[derive(Clone, Copy, Debug)]
 pub struct At {
@@ -36,6 +39,8 @@ pub struct Columns {
     leaves: Vec<Leaf>,
     /// Bytes that the leaves hold, about.
     bytes: usize,
+    /// And may hold.
+    max_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -104,6 +109,7 @@ impl Columns {
             leaves: leaves.collect(),
             file: SerializedFileWriter::new(out, schema, Arc::new(properties)).map_err(failed)?,
             bytes: 0,
+            max_bytes: ROW_GROUP_BYTES + MAX_ROW,
         })
     }
 
@@ -163,6 +169,12 @@ impl Columns {
             leaf.rep.push(at.rep);
         }
         self.bytes += 4;
+        if self.bytes > self.max_bytes {
+            let mib = MAX_ROW >> 20;
+            return Err(Failure::Unsupported(format!(
+                "a row of more than {mib} MiB"
+            )));
+        }
         Ok(leaf)
     }
 
@@ -310,4 +322,39 @@ pub fn too_wide() -> Failure {
 
 fn failed(error: ParquetError) -> Failure {
     Failure::Write(std::io::Error::other(error))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::as_parquet::schema::{Field, LeafColumn, table};
+    use crate::storage::Spill;
+
+    #[test]
+    fn a_row_of_very_many_nulls_is_refused_and_many_rows_are_not() {
+        let field = Field {
+            name: "a",
+            id: None,
+            optional: true,
+        };
+        let leaf = field.leaf(LeafColumn::text()).unwrap();
+        let out = BufWriter::new(Arc::new(Spill::default()).writer().unwrap());
+        let mut columns = Columns::new(table(vec![leaf], 1, "text").unwrap(), out).unwrap();
+        // Room for ten nulls.
+        columns.max_bytes = 40;
+        let at = At { def: 0, rep: 0 };
+        for _ in 0..2 {
+            for _ in 0..10 {
+                columns.absent(0..1, at).unwrap();
+            }
+            columns.write_row_group().unwrap();
+        }
+        for _ in 0..10 {
+            columns.absent(0..1, at).unwrap();
+        }
+        let refused = columns.absent(0..1, at).unwrap_err();
+        assert!(matches!(refused, Failure::Unsupported(_)), "{refused:?}");
+    }
 }

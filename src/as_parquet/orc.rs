@@ -40,7 +40,7 @@ mod stripe;
 mod zone;
 
 /// Bytes of a footer once decompressed, at most.
-const MAX_FOOTER: usize = 256 << 20;
+const MAX_FOOTER: usize = 64 << 20;
 /// Bytes of a stripe as stored, at most. Writers aim at 64 MiB.
 const MAX_STRIPE: u64 = 1 << 30;
 /// The newest version of the format. The first is 0.11.
@@ -61,8 +61,8 @@ pub fn convert(file: &SourceFile, out: BufWriter<SpillWriter>) -> Result<Spilled
     let mut leaves = 0;
     let mut fields = Vec::new();
     let mut nodes = Vec::new();
-    for (child, name) in root.children.iter().zip(&root.names) {
-        let (ty, node) = schema.node(0, *child, name, false, 0, 0, &mut leaves)?;
+    for (child, name) in root.fields()? {
+        let (ty, node) = schema.node(0, child, name, false, 0, 0, &mut leaves)?;
         fields.push(ty);
         nodes.push(node);
     }
@@ -229,10 +229,10 @@ impl<'a> Schema<'a> {
                 let empty = format!("a struct without fields (field {name:?})");
                 return Err(Failure::Unsupported(empty));
             }
-            (STRUCT, children) => {
+            (STRUCT, _) => {
                 let (mut fields, mut nodes) = (Vec::new(), Vec::new());
-                for (child, name) in children.iter().zip(&ty.names) {
-                    let (ty, node) = below(*child, name, false, rep)?;
+                for (child, name) in ty.fields()? {
+                    let (ty, node) = below(child, name, false, rep)?;
                     fields.push(ty);
                     nodes.push(node);
                 }

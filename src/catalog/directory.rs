@@ -22,7 +22,7 @@ mod tests;
 mod warehouse;
 
 pub use store::StoreDirectoryCatalog;
-use warehouse::{ChildKind, MAX_DEPTH, Warehouse, without_uuid};
+use warehouse::{ChildKind, Warehouse, listed, without_uuid};
 
 /// The name of a table that lies at the root of a file system, whose directory has no name.
 const NAMELESS: &str = "table";
@@ -129,24 +129,18 @@ impl Catalog for DirectoryCatalog {
         let missing = || CatalogError::NoTable {
             path: format!("{}/{}", self.source.display(), namespace.join("/")),
         };
-        let mut listing = Listing::default();
         let SourceKind::Warehouse(warehouse) = &self.kind else {
             let table = self.single_table().filter(|_| namespace.is_empty());
-            listing.tables.push(table.ok_or_else(missing)?.name);
-            return Ok(listing);
+            return Ok(Listing {
+                tables: vec![table.ok_or_else(missing)?.name],
+                ..Listing::default()
+            });
         };
         let place = warehouse.namespace(namespace)?.ok_or_else(missing)?;
-        for child in warehouse.children(&place, |_| true)? {
-            match child.kind {
-                // What lies deeper could not be entered.
-                ChildKind::Namespace if namespace.len() == MAX_DEPTH => {}
-                ChildKind::Namespace => listing.namespaces.push(child.name),
-                ChildKind::Table => listing.tables.push(child.name),
-            }
-        }
-        listing.namespaces.sort();
-        listing.tables.sort();
-        Ok(listing)
+        Ok(listed(
+            warehouse.children(&place, |_| true)?,
+            namespace.len(),
+        ))
     }
 
     fn table(&self, ident: &TableIdent) -> Result<Option<TablePointer>, CatalogError> {

@@ -22,8 +22,8 @@ use crate::counters::Counters;
 use crate::storage::web::{self, Answer, Limits, WebError};
 use crate::storage::{AwsIdentity, Properties, sign_for_aws};
 
-use super::CatalogError;
 use super::metastore::{Metastore, TableEntry};
+use super::{CatalogError, one_line};
 
 #[cfg(test)]
 mod tests;
@@ -34,9 +34,6 @@ const PAGE: u32 = 100;
 /// Answers of one listing, and names in it: more than an account may have, and an end to one that never ends.
 const MAX_PAGES: usize = 20_000;
 const MAX_NAMES: usize = 2_000_000;
-
-/// Characters kept of the service's message.
-const MAX_MESSAGE: usize = 400;
 
 const TARGET: HeaderName = HeaderName::from_static("x-amz-target");
 const JSON: HeaderValue = HeaderValue::from_static("application/x-amz-json-1.1");
@@ -225,12 +222,7 @@ impl Glue {
         if kind == "EntityNotFoundException" {
             return Refusal::Missing;
         }
-        let message: String = said
-            .message
-            .chars()
-            .take(MAX_MESSAGE)
-            .map(|c| if c.is_control() { ' ' } else { c })
-            .collect();
+        let message = one_line(&said.message);
         let parts = [kind, &message].into_iter().filter(|part| !part.is_empty());
         let said: String = parts.map(|part| format!(": {part}")).collect();
         let reason = format!("{action}: HTTP {}{said}", answer.status.as_u16());

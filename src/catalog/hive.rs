@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::counters::Counters;
 use crate::storage::Properties;
 
-use super::CatalogError;
 use super::metastore::{METADATA_LOCATION, Metastore, TABLE_TYPE, TableEntry, is_iceberg};
+use super::{CatalogError, one_line};
 
 mod client;
 #[cfg(test)]
@@ -29,9 +29,6 @@ const PORT: u16 = 9083;
 
 /// Tables asked for at once, where they must be looked at one by one.
 const BATCH: usize = 100;
-
-/// Characters kept of a server's message.
-const MAX_MESSAGE: usize = 400;
 
 /// Both spellings that writers use. `LIKE`, since some of the metastore's databases cannot compare long texts.
 const IS_ICEBERG: &str = "hive_filter_field_params__table_type LIKE \"ICEBERG\" or \
@@ -238,11 +235,7 @@ impl Hive {
 
     /// What the server says is wrong.
     fn refusal(&self, message: &str) -> CatalogError {
-        let mut reason: String = message
-            .chars()
-            .take(MAX_MESSAGE)
-            .map(|c| if c.is_control() { ' ' } else { c })
-            .collect();
+        let mut reason = one_line(message);
         if reason.is_empty() {
             reason.push_str("it fails without a word");
         }

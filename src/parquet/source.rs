@@ -19,6 +19,9 @@ const TAIL: u64 = 64 << 10;
 /// The largest footer that is read, in bytes. The largest seen in the wild are some tens of MiB.
 const MAX_FOOTER: u64 = 512 << 20;
 
+/// Rows of a row group, at most, as with parquet-mr. Row ids are made for as many as the footer claims.
+const MAX_GROUP_ROWS: i64 = i32::MAX as i64;
+
 /// After the footer: its length (4 bytes, little endian) and `PAR1`.
 const TRAILER: u64 = 8;
 
@@ -160,6 +163,10 @@ impl SourceFooter {
                     WHAT,
                     format!("a row group has {} rows", group.num_rows),
                 ));
+            }
+            if group.num_rows > MAX_GROUP_ROWS {
+                let feature = format!("a row group of {} rows", group.num_rows);
+                return Err(DecodeError::unsupported(feature));
             }
             rows = rows
                 .checked_add(group.num_rows)

@@ -380,6 +380,15 @@ impl KeyField {
                 format!("equality column {id} is not of a primitive type"),
             ));
         };
+        if matches!(
+            ty,
+            PrimitiveType::Geometry { .. } | PrimitiveType::Geography { .. }
+        ) {
+            return Err(RowsError::unsupported(
+                delete,
+                format!("an equality delete by a geometry or geography (column {id})"),
+            ));
+        }
         let mut path = leaf.clone();
         for ancestor in way {
             if !matches!(ancestor.ty, Type::Struct(_)) {

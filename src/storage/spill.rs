@@ -52,10 +52,7 @@ impl Spill {
     /// Whether so many more bytes leave the file system with room for others. What must be written is written even if
     /// they do not.
     pub fn has_room(&self, len: u64) -> bool {
-        rustix::fs::statvfs(directory()).is_ok_and(|system| {
-            let free = system.f_bavail.saturating_mul(system.f_frsize);
-            free >= KEPT_FREE.saturating_add(len)
-        })
+        has_room(len)
     }
 
     /// Begins a new run of bytes.
@@ -66,7 +63,7 @@ impl Spill {
         let mut kept = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let file = match &*kept {
             Some(file) => Arc::clone(file),
-            None => Arc::clone(kept.insert(Arc::new(unnamed()?))),
+            None => Arc::clone(kept.insert(Arc::new(unnamed_file()?))),
         };
         Ok(SpillWriter {
             spill: Arc::clone(self),
@@ -84,7 +81,19 @@ fn directory() -> PathBuf {
     std::env::var_os("TMPDIR").map_or("/var/tmp".into(), PathBuf::from)
 }
 
-fn unnamed() -> io::Result<File> {
+/// See [`Spill::has_room`].
+pub fn has_room(len: u64) -> bool {
+    rustix::fs::statvfs(directory()).is_ok_and(|system| {
+        let free = system.f_bavail.saturating_mul(system.f_frsize);
+        free >= KEPT_FREE.saturating_add(len)
+    })
+}
+
+/// A file of its own in the directory for temporary files, without a name.
+///
+/// # Errors
+/// The directory cannot be written to.
+pub fn unnamed_file() -> io::Result<File> {
     let directory = directory();
     let (flags, mode) = (OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
     if let Ok(file) = rustix::fs::open(&directory, flags | OFlags::TMPFILE, mode) {

@@ -126,6 +126,22 @@ struct Client {
     endpoint: Option<String>,
 }
 
+impl Client {
+    /// A store that lists what it holds.
+    fn of<S: ObjectStore + PaginatedListStore>(
+        url: &StoreUrl,
+        store: object_store::Result<S>,
+        endpoint: Option<String>,
+    ) -> Result<Client, StorageError> {
+        let store = Arc::new(store.map_err(|error| cannot_open(url, &error))?);
+        Ok(Client {
+            store: store.clone(),
+            lister: Some(store),
+            endpoint,
+        })
+    }
+}
+
 /// What is asked of a file.
 #[derive(Clone, Debug)]
 pub(super) enum Part {
@@ -302,7 +318,7 @@ impl Store {
         }
         let (start, len, size) = (
             answer.range.start,
-            answer.range.end - answer.range.start,
+            answer.range.end.saturating_sub(answer.range.start),
             answer.meta.size,
         );
         let bytes = answer.bytes().await.map_err(|error| refusal(&error))?;

@@ -222,7 +222,7 @@ pub async fn send(
             _ => return outcome.map_err(|failure| failure.finally(attempts, began.elapsed())),
         };
         let wait = asked_pause.unwrap_or(pause).max(jittered(pause));
-        if began.elapsed() + wait >= limits.patience {
+        if began.elapsed().saturating_add(wait) >= limits.patience {
             return outcome.map_err(|failure| failure.finally(attempts, began.elapsed()));
         }
         match &outcome {

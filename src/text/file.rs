@@ -7,7 +7,9 @@ use bytes::Bytes;
 
 use super::columns::{Column, Shape, shapes};
 use super::csv::{self, CsvWriter};
-use super::index::{Found, GroupRows, Index, Kept, Location, Piece, PieceId, Strip, Unwritten};
+use super::index::{
+    Found, GroupRows, Index, Kept, Location, Piece, PieceId, Strip, Unwritten, check_rows,
+};
 use super::json::JsonWriter;
 use super::kept::Contents;
 use super::rows::{Decoded, Rows};
@@ -122,6 +124,7 @@ impl TextFile {
         };
         let json = JsonWriter::new(names());
         let groups: Vec<GroupRows> = rows.groups().collect();
+        check_rows(&groups)?;
         let contents = Contents::of(engine, text.format, &parquet, groups.len())?;
         let new = || {
             let header = u64::try_from(header.len()).unwrap_or(0);
@@ -237,6 +240,8 @@ impl TextFile {
                 if place.read(inside, out.get_mut(..len).unwrap_or_default()) {
                     return Ok(len);
                 }
+                // It is rendered again, also where the file is there and does not give its bytes.
+                self.index.lost(id, place);
             }
         }
         match &*self.piece(id, true)? {

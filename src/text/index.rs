@@ -11,12 +11,27 @@ use super::spill::Place;
 /// Pieces that wait in memory for those before them, at most; beyond that they are rendered again when they are read.
 const MAX_UNPLACED: usize = 64;
 
+/// Strips of a text, at most, of some 100 bytes of memory each: those of eight thousand million rows, or of some terabytes.
+const MAX_STRIPS: u64 = 1 << 20;
+
 /// A row group's rows, and how many of them a strip has.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GroupRows {
     pub(super) rows: u64,
     /// At least one.
     pub(super) strip: u64,
+}
+
+/// Whether a text of these row groups has no more rows than a text may have. A footer may claim any number of them.
+pub(super) fn check_rows(row_groups: &[GroupRows]) -> Result<(), TextError> {
+    let sum =
+        |count: fn(&GroupRows) -> u64| row_groups.iter().map(count).fold(0, u64::saturating_add);
+    if sum(|group| group.rows.div_ceil(group.strip.max(1))) > MAX_STRIPS {
+        return Err(TextError::Long {
+            rows: sum(|group| group.rows),
+        });
+    }
+    Ok(())
 }
 
 /// A range of rows of one row group.
@@ -290,6 +305,17 @@ impl Index {
         }
     }
 
+    /// Notes that a piece is not kept any more where it was.
+    pub(super) fn lost(&self, id: PieceId, place: &Place) {
+        let mut state = self.lock();
+        let pieces = state.strips.get_mut(id.strip).map(|s| &mut s.pieces);
+        if let Some(piece) = pieces.and_then(|pieces| pieces.get_mut(id.number))
+            && matches!(&piece.kept, Kept::InFile(kept) if kept.is(place))
+        {
+            piece.kept = Kept::No;
+        }
+    }
+
     /// All pieces in order: the row after the last of each, and its bytes.
     pub(super) fn saved(&self) -> Vec<u64> {
         let state = self.lock();
@@ -391,6 +417,17 @@ mod tests {
             rows,
             len,
             kept: Kept::No,
+        }
+    }
+
+    #[test]
+    fn a_text_of_more_rows_than_could_be_rendered_is_refused() {
+        let group = |rows, strip| GroupRows { rows, strip };
+        assert!(check_rows(&[group(1 << 32, 8192), group(1 << 32, 8192), group(0, 1)]).is_ok());
+        let [long, wide] = [group(1 << 34, 8192), group(1 << 21, 1)];
+        for groups in [&[long][..], &[wide], &[group(u64::MAX, 8192); 9]] {
+            let error = check_rows(groups).unwrap_err();
+            assert!(error.is_unsupported(), "{error}");
         }
     }
 

@@ -12,17 +12,13 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use rustix::fs::{Mode, OFlags};
+use crate::storage::{has_room, unnamed_file};
 
 /// Bytes after which the room on the disk is looked at again.
 const CHECKED_BYTES: u64 = 64 << 20;
-
-/// Bytes left free on the disk for others.
-const KEPT_FREE: u64 = 1 << 30;
 
 /// Where rendered texts are kept.
 #[derive(Debug)]
@@ -122,8 +118,10 @@ impl Spill {
         }
         let file = match own {
             Some(file) => {
-                if before / CHECKED_BYTES != (before + len) / CHECKED_BYTES {
-                    check_room(&directory()).ok()?;
+                if before / CHECKED_BYTES != (before + len) / CHECKED_BYTES
+                    && !has_room(CHECKED_BYTES)
+                {
+                    return None;
                 }
                 file
             }
@@ -156,15 +154,23 @@ impl Place {
             .is_ok()
     }
 
+    /// Whether both are one place of one file.
+    pub(super) fn is(&self, other: &Place) -> bool {
+        self.offset == other.offset && Weak::ptr_eq(&self.file, &other.file)
+    }
+
     /// Whether the piece can be read here.
     pub(super) fn is_kept(&self) -> bool {
         self.file.strong_count() > 0
     }
 }
 
-/// A file that begins with a header.
+/// A file that begins with a header, where the disk has room.
 fn begin(header: &[u8]) -> io::Result<SpilledText> {
-    let file = unlinked_file()?;
+    if !has_room(CHECKED_BYTES) {
+        return Err(io::ErrorKind::StorageFull.into());
+    }
+    let file = unnamed_file()?;
     file.write_all_at(header, 0)?;
     let len = u64::try_from(header.len()).unwrap_or(0);
     Ok(SpilledText {
@@ -172,44 +178,6 @@ fn begin(header: &[u8]) -> io::Result<SpilledText> {
         used: len.into(),
         written: len.into(),
     })
-}
-
-/// `/var/tmp` is on disk where `/tmp` may be memory.
-fn directory() -> PathBuf {
-    std::env::var_os("TMPDIR").map_or("/var/tmp".into(), PathBuf::from)
-}
-
-fn check_room(directory: &Path) -> io::Result<()> {
-    let room = rustix::fs::statvfs(directory)?;
-    if room.f_bavail.saturating_mul(room.f_frsize) < KEPT_FREE + CHECKED_BYTES {
-        return Err(io::ErrorKind::StorageFull.into());
-    }
-    Ok(())
-}
-
-/// A file without a name, where the disk has room.
-fn unlinked_file() -> io::Result<File> {
-    let directory = directory();
-    check_room(&directory)?;
-    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    match rustix::fs::open(&directory, flags, Mode::RUSR | Mode::WUSR) {
-        Ok(file) => Ok(file.into()),
-        Err(_) => named_and_unlinked(&directory),
-    }
-}
-
-/// For file systems that make no files without names.
-fn named_and_unlinked(directory: &Path) -> io::Result<File> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let path = directory.join(format!("bergfs-{}-{number}", std::process::id()));
-    let file = File::options()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .open(&path)?;
-    std::fs::remove_file(&path)?;
-    Ok(file)
 }
 
 #[cfg(test)]

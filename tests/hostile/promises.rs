@@ -3,6 +3,11 @@
 use std::fs;
 use std::path::PathBuf;
 
+use bytes::Bytes;
+use libc::ENOTSUP;
+use parquet::file::metadata::{
+    FileMetaData, ParquetMetaData, ParquetMetaDataReader, ParquetMetaDataWriter,
+};
 use serde_json::{Value, json};
 
 use crate::builder::avro::{Avro, Codec, container};
@@ -259,6 +264,65 @@ fn a_record_count_that_is_not_the_files_is_an_error() {
         let case = format!("{count} records");
         let shown = guarded(&case, move || show(&root, WHOLE));
         refused(&shown, "", &case);
+    }
+}
+
+/// The bytes of a Parquet file whose footer says that each row group, and each of its columns, has so many rows.
+fn with_row_groups_of(rows: i64, bytes: &[u8]) -> Vec<u8> {
+    let mut reader = ParquetMetaDataReader::new();
+    reader.try_parse(&Bytes::from(bytes.to_vec())).unwrap();
+    let metadata = reader.finish().unwrap();
+    let groups = metadata.row_groups().iter().map(|group| {
+        let columns = group.columns().iter().map(|column| {
+            let column = column.clone().into_builder().set_num_values(rows);
+            column.build().unwrap()
+        });
+        let group = group.clone().into_builder().set_num_rows(rows);
+        let group = group.set_column_metadata(columns.collect());
+        group.build().unwrap()
+    });
+    let file = metadata.file_metadata();
+    let file = FileMetaData::new(
+        file.version(),
+        rows,
+        None,
+        None,
+        file.schema_descr_ptr(),
+        None,
+    );
+    let lies = ParquetMetaData::new(file, groups.collect());
+    let mut out = bytes.to_vec();
+    ParquetMetaDataWriter::new(&mut out, &lies)
+        .finish()
+        .unwrap();
+    out
+}
+
+#[test]
+fn a_row_group_that_claims_very_many_rows_takes_no_time_or_memory_for_them() {
+    for (version, deleted) in [(2, false), (2, true), (3, false), (3, true)] {
+        for rows in [1 << 31, 1 << 40, 1 << 62] {
+            let mut t = TableBuilder::new(version, "1 id: long, 2 s: string");
+            let sound = t.data((0..30).map(|i| json!([i, "a"])).collect());
+            let sound = fs::read(t.local(&sound.path)).unwrap();
+            let lies = with_row_groups_of(rows, &sound);
+            let a = t.adopt("a.parquet", &lies, rows);
+            t.commit(Commit::of([a.clone()]));
+            if deleted {
+                let d = t.position_deletes(&[(&a.path, 1), (&a.path, 20)]);
+                t.commit(Commit::of([d]));
+            }
+            t.save();
+            let root = t.root();
+            let case = format!("version {version}, {rows} rows, deletes: {deleted}");
+            guarded(&case, move || {
+                let opened = Opened::tree(&root);
+                for name in [WHOLE, "current/t.csv", "current/t.jsonl"] {
+                    assert_eq!(opened.read(name), Err(ENOTSUP), "{}", opened.errors());
+                }
+                assert!(opened.errors().contains("a.parquet: a row group of"));
+            });
+        }
     }
 }
 

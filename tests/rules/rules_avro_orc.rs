@@ -353,6 +353,20 @@ fn rule_50_what_avro_has_and_iceberg_has_not_is_refused_by_name() {
     }
 }
 
+#[test]
+fn rule_50_an_avro_block_of_less_than_no_rows_is_an_error() {
+    let (fields, rows) = nested_avro();
+    let mut bytes = avro_file(fields, Codec::Null, &rows);
+    let sync = bytes[bytes.len() - 16..].to_vec();
+    // A block of -1 rows, in no bytes.
+    bytes.extend([1, 0]);
+    bytes.extend(sync);
+    let mut t = TableBuilder::new(2, NESTED);
+    let a = t.adopt("a.avro", &bytes, 3);
+    t.commit(Commit::of([a]));
+    refuses(&mut t, EIO, &["a.avro", "a block of less than no rows"]);
+}
+
 /// The rows of `tests/fixtures/orc`, whose files `make.py` there writes with another writer.
 fn orc_rows(count: usize) -> Vec<Value> {
     let rows = include_str!("../fixtures/orc/rows.jsonl")
@@ -420,6 +434,16 @@ fn rule_50_what_orc_has_and_bergfs_or_iceberg_has_not_is_refused_by_name() {
         t.commit(Commit::of([a]));
         refuses(&mut t, ENOTSUP, &["a.orc", reason]);
     }
+}
+
+#[test]
+fn rule_50_an_orc_struct_with_a_field_without_name_is_an_error() {
+    // The name of the last field becomes one that the format does not know.
+    let bytes = changed_orc(&[0x1A, 2, b's', b't'], &[0x42]);
+    let mut t = TableBuilder::new(2, ORC);
+    let a = t.adopt("a.orc", &bytes, 300);
+    t.commit(Commit::of([a]));
+    refuses(&mut t, EIO, &["a.orc", "more fields than names"]);
 }
 
 #[test]

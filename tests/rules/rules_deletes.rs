@@ -1,6 +1,6 @@
 //! Rules 26 to 33: position deletes, equality deletes, deletion vectors.
 
-use libc::EIO;
+use libc::{EIO, ENOTSUP};
 use roaring::RoaringBitmap;
 use serde_json::{Value, json};
 
@@ -469,6 +469,21 @@ fn rule_29_every_type_is_a_key() {
         let d = t.equality_deletes(&[2], &format!("2 key: {ty}"), json!([[gone]]));
         t.commit(Commit::of([d]));
         shows(&mut t, json!([[2, kept, 1, 1], [3, null, 2, 1]]));
+    }
+}
+
+/// Equal geometries may be written in different bytes, so bytes tell nothing.
+#[test]
+fn rule_29_a_geometry_as_a_key_is_refused() {
+    for ty in ["geometry", "geography"] {
+        let mut t = TableBuilder::new(3, &format!("1 id: long, 2 key: {ty}"));
+        let point = "0101000000000000000000f03f0000000000000040";
+        let rows = Data::rows(json!([[1, point], [2, null]]));
+        let a = t.write(rows.schema("1 id: long, 2 key: binary"));
+        t.commit(Commit::of([a]));
+        let d = t.equality_deletes(&[2], "2 key: binary", json!([[point]]));
+        t.commit(Commit::of([d.clone()]));
+        refuses(&mut t, ENOTSUP, &[&d.path, "equality delete", ty]);
     }
 }
 

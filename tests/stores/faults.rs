@@ -85,6 +85,22 @@ fn a_store_that_says_nothing_is_an_error_after_its_time() {
 }
 
 #[test]
+fn a_store_that_is_to_be_asked_again_after_ages_is_an_error_at_once() {
+    let shelf = Shelf::new();
+    shelf.put(&wide(), "t");
+    let ages = [Fault::Later(1), Fault::Later(u64::MAX)];
+    for faults in [&[Fault::Later(3600)][..], &ages] {
+        let opened = shelf.open("s3://b/t");
+        opened.size(WHOLE).unwrap();
+        shelf.server.fail(faults);
+        assert_eq!(opened.read_range(WHOLE, 4, 1000), Err(EIO));
+        let errors = String::from_utf8(opened.read(".bergfs/errors").unwrap()).unwrap();
+        assert!(errors.contains("503"), "{faults:?}: {errors}");
+        opened.read_range(WHOLE, 4, 1000).unwrap();
+    }
+}
+
+#[test]
 fn a_mount_of_a_store_that_is_down_is_refused() {
     let mut shelf = Shelf::new();
     shelf.timeout = SHORT_TIMEOUT;

@@ -17,6 +17,8 @@ use std::time::Duration;
 pub enum Fault {
     /// Answered with this status.
     Status(u16),
+    /// Answered with 503, and that so many seconds should pass before the next.
+    Later(u64),
     /// The connection ends without an answer.
     Reset,
     /// The answer promises all bytes and stops half-way.
@@ -232,6 +234,12 @@ fn serve(stream: TcpStream, root: &std::path::Path, shared: &Shared) {
                 return;
             }
             Some(Fault::Status(status)) => Answer::error(status, "SlowDown"),
+            Some(Fault::Later(seconds)) => {
+                let mut answer = Answer::error(503, "SlowDown");
+                let pause = ("retry-after".to_owned(), seconds.to_string());
+                answer.headers.push(pause);
+                answer
+            }
             _ => answer,
         };
         if !answer.send(&mut stream, method == "HEAD", fault) {

@@ -124,15 +124,7 @@ def a_mount_outlives_the_keys_of(servers, way):
     table, expected = wide(servers)
     with aws(servers) as one:
         env, properties = getattr(one, way)()
-        with mounted(table.location(), {**one.properties, **properties}, env=env) as mount:
-            assert right(mount, expected, "c0"), mount.errors()
-            before = one.clerk.used()
-            for column in ("c1", "c2"):
-                eventually(one.clerk.last_is_over())
-                assert right(mount, expected, column), mount.errors()
-            equal(mount.errors(), "")
-            assert len(one.clerk.used()) >= len(before) + 2, one.clerk.given
-        equal(one.store.refused, [], "nothing is asked with keys that have run out, or in a wrong way")
+        outlives(one, table.location(), {**one.properties, **properties}, env, expected)
 
 
 @test
@@ -265,7 +257,7 @@ def outlives(one, source, properties, env, expected):
             assert right(mount, expected, column), mount.errors()
         equal(mount.errors(), "")
         assert len(one.clerk.used()) >= len(before) + 2, one.clerk.given
-    equal(one.store.refused, [], "nothing is asked with tokens that have run out, or in a wrong way")
+    equal(one.store.refused, [], "nothing is asked with keys or tokens that have run out, or in a wrong way")
 
 
 class Google:

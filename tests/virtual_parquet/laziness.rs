@@ -5,8 +5,11 @@ use std::path::Path;
 
 use bytes::Bytes;
 use parquet::file::metadata::ParquetMetaDataReader;
+use parquet::file::properties::EnabledStatistics;
+use serde_json::json;
 
 use crate::builder::open::Opened;
+use crate::builder::{Commit, Data, TableBuilder};
 use crate::case::{Case, Means, Pattern};
 use crate::columns::{Dice, FLAT, NESTED};
 
@@ -133,6 +136,77 @@ fn bytes_that_are_shared_and_bytes_that_are_copied_are_counted_once() {
             "{padding} of {served}"
         );
     }
+}
+
+/// A table of 8 row groups of 100 rows, in pages of 10, that lost a row in each: ids that rise, and numbers in no order.
+fn rising(page_index: bool) -> TableBuilder {
+    let rows: Vec<_> = (0..800).map(|id| json!([id, id * 7919 % 1009])).collect();
+    let mut t = TableBuilder::new(2, "1 id: long, 2 any: long");
+    let data = Data::rows(json!(rows))
+        .row_groups_of(100)
+        .writer(move |writer| {
+            let statistics = match page_index {
+                true => EnabledStatistics::Page,
+                false => EnabledStatistics::Chunk,
+            };
+            writer
+                .set_statistics_enabled(statistics)
+                .set_dictionary_enabled(false)
+                .set_data_page_row_count_limit(10)
+                .set_write_batch_size(10)
+        });
+    let data = t.write(data);
+    let gone: Vec<_> = (0..8)
+        .map(|group| (data.path.as_str(), group * 100))
+        .collect();
+    let deletes = t.position_deletes(&gone);
+    t.commit(Commit::of([data, deletes]));
+    t.save();
+    t
+}
+
+#[test]
+fn bounds_of_a_column_in_order_are_proven_by_two_pages_of_each_row_group() {
+    let t = rising(true);
+    let opened = Opened::tree(&t.root());
+    let len = opened.size(WHOLE).unwrap();
+    assert_eq!(opened.stats()["pages_decoded"], 0);
+    opened.read_range(WHOLE, len - 8, 8).unwrap();
+    // The first page of each, whose least value is gone, and the last.
+    assert_eq!(opened.stats()["pages_decoded"], 2 * 8);
+    assert_eq!(opened.stats()["chunks_transcoded"], 0);
+}
+
+#[test]
+fn a_chunk_that_is_read_in_pieces_has_each_of_its_pages_decoded_once() {
+    let t = rising(true);
+    let bytes = Opened::tree(&t.root()).read(WHOLE).unwrap();
+    let footer = ParquetMetaDataReader::new()
+        .parse_and_finish(&Bytes::from(bytes))
+        .unwrap();
+    let opened = Opened::tree(&t.root());
+    for (group, made) in footer.row_groups().iter().zip(1..) {
+        let (start, len) = group.column(1).byte_range();
+        opened
+            .read_in_pieces(WHOLE, start, len as usize, 50)
+            .unwrap();
+        let stats = opened.stats();
+        assert_eq!(
+            (stats["chunks_transcoded"], stats["pages_decoded"]),
+            (made, 10 * made)
+        );
+    }
+}
+
+#[test]
+fn one_footer_is_made_of_a_view_however_many_read_it_and_in_whatever_form() {
+    let t = rising(false);
+    let opened = Opened::tree(&t.root());
+    assert_eq!(opened.table(WHOLE).unwrap().rows.len(), 792);
+    for name in ["current/t.csv", "current/t.jsonl", WHOLE] {
+        opened.read(name).unwrap();
+    }
+    assert_eq!(opened.stats()["footers_made"], 1);
 }
 
 /// Columns of `FLAT` that are transcoded in any case: fixed-length bytes in BYTE_STREAM_SPLIT or DELTA_BYTE_ARRAY, which

@@ -5,6 +5,9 @@
 
 use crate::as_parquet::Failure;
 
+/// Stripes, types, streams and encodings, at most. Iceberg's schemas end far below.
+const MAX_ITEMS: usize = 1 << 20;
+
 /// A value on the wire.
 #[derive(Clone, Copy, Debug)]
 enum Wire<'a> {
@@ -103,11 +106,20 @@ fn fields<'a>(
     Ok(())
 }
 
+/// Adds to what is much larger in memory than on the wire.
+fn push<T>(list: &mut Vec<T>, item: T) -> Result<(), Failure> {
+    if list.len() >= MAX_ITEMS {
+        let reason = format!("its metadata lists more than {MAX_ITEMS} things of a kind");
+        return Err(Failure::Corrupt(reason));
+    }
+    list.push(item);
+    Ok(())
+}
+
 /// `PostScript`.
 #[derive(Debug, Default)]
 pub struct PostScript {
     pub footer_len: u64,
-    pub metadata_len: u64,
     pub compression: u64,
     /// Of the format, such as 0 and 12. Empty in the oldest files.
     pub version: Vec<u32>,
@@ -128,7 +140,6 @@ impl PostScript {
                 2 => postscript.compression = value.number()?,
                 3 => postscript.block_size = value.number()?,
                 4 => value.push_numbers(&mut postscript.version)?,
-                5 => postscript.metadata_len = value.number()?,
                 8000 => magic = value.bytes()? == b"ORC",
                 _ => {}
             }
@@ -156,8 +167,8 @@ impl Footer {
         let mut footer = Footer::default();
         fields(message, |field, value| {
             match field {
-                3 => footer.stripes.push(Stripe::parse(value.bytes()?)?),
-                4 => footer.types.push(OrcType::parse(value.bytes()?)?),
+                3 => push(&mut footer.stripes, Stripe::parse(value.bytes()?)?)?,
+                4 => push(&mut footer.types, OrcType::parse(value.bytes()?)?)?,
                 6 => footer.rows = value.number()?,
                 10 => footer.encrypted = true,
                 _ => {}
@@ -236,6 +247,16 @@ impl OrcType {
         Ok(ty)
     }
 
+    /// The columns and names of a struct's fields.
+    pub fn fields(&self) -> Result<impl Iterator<Item = (u32, &str)>, Failure> {
+        if self.children.len() != self.names.len() {
+            let reason = "a struct with more fields than names, or less";
+            return Err(Failure::Corrupt(reason.to_owned()));
+        }
+        let names = self.names.iter().map(String::as_str);
+        Ok(self.children.iter().copied().zip(names))
+    }
+
     /// An attribute, of those that Iceberg writes.
     pub fn attribute(&self, key: &str) -> Option<&str> {
         let pair = self.attributes.iter().find(|(k, _)| k == key);
@@ -283,7 +304,7 @@ impl StripeFooter {
                         }
                         Ok(())
                     })?;
-                    footer.streams.push(stream);
+                    push(&mut footer.streams, stream)?;
                 }
                 2 => {
                     let mut encoding = Encoding::default();
@@ -295,7 +316,7 @@ impl StripeFooter {
                         }
                         Ok(())
                     })?;
-                    footer.encodings.push(encoding);
+                    push(&mut footer.encodings, encoding)?;
                 }
                 3 => footer.timezone = value.text()?,
                 _ => {}
@@ -303,5 +324,21 @@ impl StripeFooter {
             Ok(())
         })?;
         Ok(footer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn metadata_of_very_many_empty_things_is_refused() {
+        // Stripes of no bytes.
+        let stripes = |count| Footer::parse(&[0x1A, 0].repeat(count));
+        assert_eq!(stripes(MAX_ITEMS).unwrap().stripes.len(), MAX_ITEMS);
+        let failure = stripes(MAX_ITEMS + 1).unwrap_err();
+        assert!(matches!(failure, Failure::Corrupt(_)), "{failure:?}");
     }
 }

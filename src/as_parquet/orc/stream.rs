@@ -157,6 +157,11 @@ impl Stream {
     /// The next bytes, as many as the array has.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Failure> {
         let mut out = [0; N];
+        if let Some(there) = self.chunk.first_chunk() {
+            out = *there;
+            self.chunk.advance(N);
+            return Ok(out);
+        }
         for byte in &mut out {
             *byte = self.byte()?;
         }

@@ -12,8 +12,8 @@ use super::{Kind, Node, Stored, corrupt};
 use crate::as_parquet::Failure;
 use crate::as_parquet::columns::{At, Cell, Columns, too_wide};
 
-/// Bytes of a column's dictionary in one stripe, at most.
-const MAX_DICTIONARY: usize = 1 << 30;
+/// Bytes in memory of a stripe's dictionaries, at most.
+const MAX_DICTIONARIES: usize = 1 << 30;
 
 const PRESENT: u64 = 0;
 const DATA: u64 = 1;
@@ -28,6 +28,8 @@ pub struct StripeStreams {
     encodings: Vec<Encoding>,
     timezone: String,
     compression: Compression,
+    /// Bytes that dictionaries may still take.
+    dictionaries: usize,
 }
 
 impl StripeStreams {
@@ -50,6 +52,7 @@ impl StripeStreams {
             encodings: footer.encodings,
             timezone: footer.timezone,
             compression,
+            dictionaries: MAX_DICTIONARIES,
         })
     }
 
@@ -71,6 +74,25 @@ impl StripeStreams {
     fn take(&mut self, column: u32, kind: u64) -> Stream {
         self.find(column, kind)
             .unwrap_or_else(|| Stream::new(Bytes::new(), self.compression))
+    }
+
+    /// The values of a column's dictionary one after the other, and where each ends.
+    fn dictionary(
+        &mut self,
+        column: u32,
+        lengths: IntegersReader,
+        count: u32,
+    ) -> Result<(Vec<u8>, Vec<usize>), Failure> {
+        let too_large = || corrupt("dictionaries of an impossible size");
+        let values = self.take(column, DICTIONARY_DATA).rest(self.dictionaries)?;
+        let count = usize::try_from(count).map_err(|_| too_large())?;
+        let taken = count.checked_mul(size_of::<usize>());
+        let taken = taken.and_then(|ends| ends.checked_add(values.len()));
+        self.dictionaries = taken
+            .and_then(|taken| self.dictionaries.checked_sub(taken))
+            .ok_or_else(too_large)?;
+        let ends = ends(lengths, count, values.len())?;
+        Ok((values, ends))
     }
 
     fn encoding(&self, column: u32) -> Result<(Encoding, Version), Failure> {
@@ -104,8 +126,8 @@ enum Reader<'n> {
     Integers(IntegersReader),
     /// Floats and doubles.
     Plain(Stream),
-    /// Data, and the length of each.
-    Direct(Stream, IntegersReader),
+    /// Data, the length of each, and room for one.
+    Direct(Stream, IntegersReader, Vec<u8>),
     /// Indices, the values one after the other, and where each ends.
     Dictionary(IntegersReader, Vec<u8>, Vec<usize>),
     /// Numbers, and the scale of each.
@@ -146,13 +168,13 @@ impl<'n> Column<'n> {
                     if matches!(encoding.kind, 1 | 3) =>
                 {
                     let (indices, lengths) = (integers(DATA, false), integers(LENGTH, false));
-                    let values = streams.take(column, DICTIONARY_DATA).rest(MAX_DICTIONARY)?;
-                    let ends = ends(lengths, encoding.dictionary_size, values.len())?;
+                    let (values, ends) =
+                        streams.dictionary(column, lengths, encoding.dictionary_size)?;
                     Reader::Dictionary(indices, values, ends)
                 }
                 Stored::Bytes | Stored::Text | Stored::Char | Stored::Fixed(_) => {
                     let lengths = integers(LENGTH, false);
-                    Reader::Direct(streams.take(column, DATA), lengths)
+                    Reader::Direct(streams.take(column, DATA), lengths, Vec::new())
                 }
                 Stored::Decimal { .. } => {
                     let scales = integers(SECONDARY, true);
@@ -244,7 +266,6 @@ impl Reader<'_> {
         at: At,
         out: &mut Columns,
     ) -> Result<(), Failure> {
-        let mut bytes = Vec::new();
         let cell = match (self, stored) {
             (Reader::Boolean(values), _) => Cell::Boolean(values.next()?),
             (Reader::Byte(values), _) => Cell::Int32(values.next()?.cast_signed().into()),
@@ -258,12 +279,13 @@ impl Reader<'_> {
                 Cell::Float(f32::from_le_bytes(values.array()?))
             }
             (Reader::Plain(values), _) => Cell::Double(f64::from_le_bytes(values.array()?)),
-            (Reader::Direct(values, lengths), stored) => {
+            (Reader::Direct(values, lengths, bytes), stored) => {
                 let len = lengths.next()?;
                 let len =
                     usize::try_from(len).map_err(|_| corrupt("a value of an impossible length"))?;
-                values.read(len, &mut bytes)?;
-                checked(&bytes, stored)?
+                bytes.clear();
+                values.read(len, bytes)?;
+                checked(bytes, stored)?
             }
             (Reader::Dictionary(indices, values, ends), stored) => {
                 let index = usize::try_from(indices.next()?).ok();
@@ -316,7 +338,7 @@ fn checked(value: &[u8], stored: Stored) -> Result<Cell<'_>, Failure> {
 }
 
 /// Where each value of a dictionary ends.
-fn ends(mut lengths: IntegersReader, count: u32, bytes: usize) -> Result<Vec<usize>, Failure> {
+fn ends(mut lengths: IntegersReader, count: usize, bytes: usize) -> Result<Vec<usize>, Failure> {
     let mut ends = Vec::new();
     let mut end = 0usize;
     for _ in 0..count {
@@ -366,5 +388,49 @@ fn timestamp(seconds: i64, nanos: i64, zone: &Zone, nanoseconds: bool) -> Option
         seconds
             .checked_mul(1_000_000)?
             .checked_add(nanos.div_euclid(1000))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+
+    use super::*;
+    use crate::as_parquet::orc::proto::StreamInfo;
+
+    /// The dictionary of column 0 of a stripe that has room for as many bytes of dictionaries: "ab", and then nothing, over
+    /// and over.
+    fn dictionary(room: usize, count: u32) -> Result<(Vec<u8>, Vec<usize>), Failure> {
+        // One literal, 2; then runs of 130 zeros.
+        let lengths = [&[0xFF, 2][..], &[0x7F, 0, 0].repeat(10)].concat();
+        let streams = [(DICTIONARY_DATA, 2), (LENGTH, lengths.len() as u64)];
+        let streams = streams.map(|(kind, len)| StreamInfo {
+            kind,
+            column: 0,
+            len,
+        });
+        let footer = StripeFooter {
+            streams: streams.to_vec(),
+            ..StripeFooter::default()
+        };
+        let body = Bytes::from([&b"ab"[..], &lengths].concat());
+        let compression = Compression::of(0, 0)?;
+        let mut streams = StripeStreams::new(footer, body, compression)?;
+        streams.dictionaries = room;
+        let lengths = IntegersReader::new(streams.take(0, LENGTH), Version::V1, false);
+        streams.dictionary(0, lengths, count)
+    }
+
+    #[test]
+    fn dictionaries_take_no_more_memory_than_they_may() {
+        let (values, ends) = dictionary(2 + 4 * 8, 4).unwrap();
+        assert_eq!((values.as_slice(), ends), (&b"ab"[..], vec![2; 4]));
+        for (room, count) in [(1, 4), (2 + 4 * 8, 5), (MAX_DICTIONARIES, u32::MAX)] {
+            let failure = dictionary(room, count).unwrap_err();
+            let Failure::Corrupt(reason) = &failure else {
+                panic!("{failure:?}");
+            };
+            assert!(reason.contains("dictionar"), "{count} of {room}: {reason}");
+        }
     }
 }

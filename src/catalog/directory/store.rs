@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use url::Url;
 
 use super::warehouse::{
-    Child, ChildKind, MAX_DEPTH, may_hold_tables, possible_names, shorten_names, without_uuid,
+    Child, ChildKind, MAX_DEPTH, listed, may_hold_tables, possible_names, shorten_names,
+    without_uuid,
 };
 use super::{NAMELESS, no_current};
 use crate::catalog::metadata_file::{self, Folder, HINT, is_metadata_file, marks_table};
@@ -290,13 +291,14 @@ impl Catalog for StoreDirectoryCatalog {
         let missing = || CatalogError::NoTable {
             path: format!("{}/{}", self.source, namespace.join("/")),
         };
-        let mut listing = Listing::default();
         if let Some(table) = self.single_table() {
             if !namespace.is_empty() {
                 return Err(missing());
             }
-            listing.tables.push(table.name);
-            return Ok(listing);
+            return Ok(Listing {
+                tables: vec![table.name],
+                ..Listing::default()
+            });
         }
         let place = self.namespace(namespace)?.ok_or_else(missing)?;
         let children = children(&place, place.subdirectories()?)?;
@@ -304,17 +306,7 @@ impl Catalog for StoreDirectoryCatalog {
         if children.is_empty() && !namespace.is_empty() {
             return Err(missing());
         }
-        for child in children {
-            match child.kind {
-                // What lies deeper could not be entered.
-                ChildKind::Namespace if namespace.len() == MAX_DEPTH => {}
-                ChildKind::Namespace => listing.namespaces.push(child.name),
-                ChildKind::Table => listing.tables.push(child.name),
-            }
-        }
-        listing.namespaces.sort();
-        listing.tables.sort();
-        Ok(listing)
+        Ok(listed(children, namespace.len()))
     }
 
     fn table(&self, ident: &TableIdent) -> Result<Option<TablePointer>, CatalogError> {

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{CatalogError, io_error, metadata_directory};
+use super::{CatalogError, Listing, io_error, metadata_directory};
 
 /// Namespaces below one another. Real warehouses have one or two; this ends what symlinks could go on with.
 pub(super) const MAX_DEPTH: usize = 16;
@@ -43,6 +43,22 @@ pub(super) struct Child<D = PathBuf> {
 pub(super) enum ChildKind {
     Namespace,
     Table,
+}
+
+/// What a namespace at a depth shows of its children.
+pub(super) fn listed<D>(children: Vec<Child<D>>, depth: usize) -> Listing {
+    let mut listing = Listing::default();
+    for child in children {
+        match child.kind {
+            // What lies deeper could not be entered.
+            ChildKind::Namespace if depth == MAX_DEPTH => {}
+            ChildKind::Namespace => listing.namespaces.push(child.name),
+            ChildKind::Table => listing.tables.push(child.name),
+        }
+    }
+    listing.namespaces.sort();
+    listing.tables.sort();
+    listing
 }
 
 impl Place {

@@ -12,7 +12,7 @@ use reqwest::{Method, Request, StatusCode};
 use serde::Deserialize;
 use url::Url;
 
-use crate::catalog::CatalogError;
+use crate::catalog::{CatalogError, MAX_MESSAGE};
 use crate::counters::Counters;
 use crate::storage::Properties;
 use crate::storage::web::{self, Answer, Limits, WebError};
@@ -38,9 +38,6 @@ const SECRETS: [&str; 6] = [
     "rest.session-token",
     "client.secret-access-key",
 ];
-
-/// Characters kept of a server's message.
-const MAX_MESSAGE: usize = 400;
 
 /// Bytes of an answer: a table's metadata may have tens of megabytes, a listing has less.
 const MAX_BODY: u64 = 512 << 20;

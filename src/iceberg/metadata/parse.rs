@@ -27,6 +27,8 @@ const GZIP_MAGIC: [u8; 2] = [0x1F, 0x8B];
 const ZSTANDARD_MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 /// Bytes of JSON that a file may inflate to: far beyond any real table, and short of what would exhaust memory.
 const MAX_INFLATED: u64 = 512 << 20;
+/// Values of the JSON, at most: each takes some 70 bytes of memory, and may take two bytes of the file. A snapshot has 30.
+const MAX_VALUES: usize = 1 << 24;
 /// `current-snapshot-id` of a table without a snapshot, beside null.
 const NO_SNAPSHOT: i64 = -1;
 
@@ -38,6 +40,11 @@ impl TableMetadata {
     /// For a `format-version` above 3, and for metadata that is broken or contradicts itself.
     pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
         let bytes = Self::inflate(bytes)?;
+        let begins_value = |byte: &&u8| matches!(byte, b',' | b'[' | b'{');
+        if bytes.iter().filter(begins_value).count() > MAX_VALUES {
+            let feature = format!("table metadata of more than {MAX_VALUES} values");
+            return Err(FormatError::unsupported(feature));
+        }
         let json: Json = serde_json::from_slice(&bytes)
             .map_err(|e| FormatError::invalid("table metadata", e.to_string()))?;
         Self::from_json(&json).map_err(|e| e.within("table metadata"))

@@ -97,6 +97,13 @@ fn rule_01_versions_above_3_are_not_supported() {
 }
 
 #[test]
+fn metadata_of_very_many_values_is_refused_before_they_take_memory() {
+    let many = "0,".repeat(1 << 24);
+    let error = TableMetadata::parse(format!("[{many}0]").as_bytes()).unwrap_err();
+    assert!(error.is_unsupported(), "{error}");
+}
+
+#[test]
 fn rule_02_gzip_is_recognised_by_its_first_bytes_also_in_several_members() {
     let text = v2().to_string();
     assert_eq!(

@@ -13,8 +13,10 @@ use crate::storage::{StorageError, io_error, web};
 
 /// Bytes that are read ahead of one reader at most, unless the cache is small.
 const MAX_AHEAD: u64 = 16 << 20;
+
 /// Readers of one file that are told apart, for reading ahead of each.
 const MAX_READERS: usize = 16;
+
 /// A file of a store, in one state.
 #[derive(Debug)]
 pub(in crate::storage) struct RemoteFile {
@@ -35,6 +37,7 @@ pub(super) struct Reader {
     /// Bytes to be read ahead.
     window: u64,
 }
+
 impl RemoteFile {
     pub(in crate::storage) fn state(&self) -> &Arc<State> {
         &self.state

@@ -80,13 +80,8 @@ pub(super) fn open(opening: Opening<'_>) -> Result<Client, StorageError> {
         grant.set_own(&own);
         builder = builder.with_credentials(keys);
     }
-    let store = builder.build().map_err(|error| cannot_open(url, &error))?;
-    let store = Arc::new(store);
-    Ok(Client {
-        store: store.clone(),
-        lister: Some(store),
-        endpoint: Some(endpoint),
-    })
+    let store = builder.build();
+    Client::of(url, store, Some(endpoint))
 }
 
 /// Where the account's blobs are asked for.

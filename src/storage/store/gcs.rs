@@ -70,13 +70,8 @@ pub(super) fn open(opening: Opening<'_>) -> Result<Client, StorageError> {
         grant.set_own(&own);
         builder = builder.with_credentials(keys);
     }
-    let store = builder.build().map_err(|error| cannot_open(url, &error))?;
-    let store = Arc::new(store);
-    Ok(Client {
-        store: store.clone(),
-        lister: Some(store),
-        endpoint,
-    })
+    let store = builder.build();
+    Client::of(url, store, endpoint)
 }
 
 /// The token among the properties, each time a request is made.

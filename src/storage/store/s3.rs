@@ -17,7 +17,7 @@ use super::grant::Grant;
 use super::renewable::Renewable;
 use super::transport::Signer;
 use super::web::{self, Limits};
-use super::{Client, Opening, Properties, StorageError, StoreUrl, cannot_open, flag, no_retries};
+use super::{Client, Opening, Properties, StorageError, StoreUrl, flag, no_retries};
 
 mod fresh;
 mod metadata;
@@ -97,16 +97,8 @@ pub(super) fn open(opening: Opening<'_>) -> Result<Client, StorageError> {
         grant.set_own(&own);
         builder = builder.with_credentials(keys);
     }
-    let store = builder
-        .with_http_connector(transport)
-        .build()
-        .map_err(|error| cannot_open(url, &error))?;
-    let store = Arc::new(store);
-    Ok(Client {
-        store: store.clone(),
-        lister: Some(store),
-        endpoint,
-    })
+    let store = builder.with_http_connector(transport).build();
+    Client::of(url, store, endpoint)
 }
 
 /// The first of the properties that is set.

@@ -177,3 +177,14 @@ fn a_text_leaves_nothing_in_the_cache_that_is_read_once() {
     file.size().wait().unwrap();
     assert_eq!(file.engine.cache.bytes(), before);
 }
+
+#[test]
+fn a_text_whose_file_does_not_give_its_bytes_is_rendered_again() {
+    let (_table, file, expected) = text(4 * STRIP, 1 << 24);
+    file.size().wait().unwrap();
+    let kept = file.backing().unwrap();
+    rustix::fs::ftruncate(&*kept, 0).unwrap();
+    let (done, outcome) = channel();
+    thread::spawn(move || done.send(read(&file, 0, expected.len()) == expected));
+    assert!(outcome.recv_timeout(LIMIT).unwrap());
+}
