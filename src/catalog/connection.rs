@@ -184,7 +184,7 @@ impl Locator {
         match dialect {
             "sqlite" => {
                 let path = sqlite::path(rest);
-                if path.as_os_str().is_empty() || path.as_os_str() == ":memory:" {
+                if path.file_name().is_none() || path.as_os_str() == ":memory:" {
                     return Err(CatalogError::Configuration {
                         catalog: "sqlite".to_owned(),
                         reason: "names no file (sqlite:///relative or sqlite:////absolute)"

@@ -105,7 +105,8 @@ impl Glue {
             catalog: name.clone(),
             reason,
         };
-        let identity = AwsIdentity::find(&identity_properties(properties))?;
+        let identity = AwsIdentity::find(&identity_properties(properties))
+            .map_err(|error| wrong(error.to_string()))?;
         let region = property(properties, "region")
             .map(str::to_owned)
             .or(identity.region)

@@ -71,6 +71,12 @@ impl Servers {
                 .iter()
                 .find_map(|scheme| place.strip_prefix(scheme))
                 .unwrap_or(place);
+            if ["thrift:", "hive:"]
+                .iter()
+                .any(|scheme| place.starts_with(scheme))
+            {
+                return Err(wrong("two slashes follow the colon (thrift://host:port)"));
+            }
             let (place, database) = place.split_once('/').unwrap_or((place, ""));
             if !database.is_empty() {
                 only = Some(database.trim_end_matches('/').to_owned());

@@ -107,20 +107,29 @@ impl Entry {
             catalog: format!("pyiceberg:{name}"),
             reason,
         };
-        let place = path.map_or_else(
-            || format!("no {FILE} in $PYICEBERG_HOME, the home directory or the working directory"),
+        let place = path.as_ref().map_or_else(
+            || "the environment".to_owned(),
             |path| path.display().to_string(),
         );
         let catalogs = match settings.remove("catalog") {
             Some(Setting::Map(catalogs)) => catalogs,
+            None if path.is_none() => {
+                return Err(failed(format!(
+                    "there is no {FILE} in $PYICEBERG_HOME, the home directory or the working directory"
+                )));
+            }
             _ => return Err(failed(format!("{place}: configures no catalogs"))),
         };
-        let Some(Setting::Map(entry)) = catalogs.get(&name.to_lowercase()) else {
-            let names: Vec<&str> = catalogs.keys().map(String::as_str).collect();
-            let names = names.join(", ");
-            return Err(failed(format!(
-                "{place}: configures no catalog of this name (there are: {names})"
-            )));
+        let entry = match catalogs.get(&name.to_lowercase()) {
+            Some(Setting::Map(entry)) => entry,
+            Some(_) => return Err(failed(format!("{place}: its entry is no mapping"))),
+            None => {
+                let names: Vec<&str> = catalogs.keys().map(String::as_str).collect();
+                let names = names.join(", ");
+                return Err(failed(format!(
+                    "{place}: configures no catalog of this name (there are: {names})"
+                )));
+            }
         };
         let mut properties = Properties::default();
         flatten(entry, "", &mut properties);

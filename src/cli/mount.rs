@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
 
@@ -16,7 +16,7 @@ use crate::counters::Counters;
 use crate::fs::{self, Event, Mount, MountOptions, MountTable, Owner};
 use crate::storage::{Address, PathMapping, StorageOptions};
 use crate::text::TextOptions;
-use crate::tree::{Tree, TreeOptions};
+use crate::tree::{ErrorKind, Tree, TreeOptions};
 
 use super::source::{self, Source};
 use super::{MountArgs, background, memory};
@@ -102,7 +102,11 @@ pub(super) fn run(args: &MountArgs) -> anyhow::Result<()> {
         },
     ));
     // A table that cannot be read is better refused now than mounted as an error.
-    tree.check()?;
+    tree.check().map_err(|error| match error.kind {
+        // Of a source that is one table or file.
+        ErrorKind::NotFound => anyhow!("{}: {}", source.shown(), error.message),
+        _ => error.into(),
+    })?;
 
     let root = rustix::process::getuid().is_root();
     let options = MountOptions {

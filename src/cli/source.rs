@@ -11,8 +11,12 @@ use anyhow::{Context, bail};
 use url::Url;
 
 use crate::catalog::directory::{DirectoryCatalog, StoreDirectoryCatalog};
-use crate::catalog::{Catalog, Connection};
-use crate::storage::{Properties, StorageOptions};
+use crate::catalog::{Catalog, CatalogError, Connection};
+use crate::storage::{Properties, StorageError, StorageOptions};
+
+/// What a source can be, for those who have mistyped one.
+const KINDS: &str = "there are paths, s3://, gs://, abfss://, https://, rest+https://, glue:, thrift://, \
+                     postgresql://, sqlite:///, pyiceberg:";
 
 /// What is mounted.
 #[derive(Clone, Debug)]
@@ -43,10 +47,14 @@ impl Source {
             }
             return Ok(Self::Url(url));
         }
-        let path = text.canonicalize();
-        Ok(Self::Local(
-            path.with_context(|| text.display().to_string())?,
-        ))
+        let path = text.canonicalize().with_context(|| {
+            let shown = text.display();
+            match shown.to_string().split_once(":/") {
+                Some((scheme, _)) => format!("{shown} (a URL begins with {scheme}://)"),
+                None => shown.to_string(),
+            }
+        });
+        Ok(Self::Local(path?))
     }
 
     /// How it is shown: without secrets.
@@ -75,15 +83,23 @@ impl Source {
     ) -> anyhow::Result<Box<dyn Catalog>> {
         match self {
             Self::Local(path) => local(path, mountpoint, properties),
-            Self::Catalog(catalog) => Ok(catalog.open(properties, &storage.counters)?),
-            Self::Url(url) => {
-                let catalog = StoreDirectoryCatalog::open(url, storage, properties);
-                // Its text says all that its causes do.
-                let catalog = catalog.map_err(|error| anyhow::anyhow!("{error}"))?;
-                Ok(Box::new(catalog))
-            }
+            Self::Catalog(catalog) => catalog
+                .open(properties, &storage.counters)
+                .map_err(|error| said_once(&error)),
+            Self::Url(url) => match StoreDirectoryCatalog::open(url, storage, properties) {
+                Ok(catalog) => Ok(Box::new(catalog)),
+                Err(CatalogError::Storage(StorageError::Scheme { scheme, .. })) => {
+                    bail!("{}: {scheme}: is no kind of source ({KINDS})", self.shown())
+                }
+                Err(error) => Err(said_once(&error)),
+            },
         }
     }
+}
+
+/// An error whose text says all that its causes do.
+fn said_once(error: &CatalogError) -> anyhow::Error {
+    anyhow::anyhow!("{error}")
 }
 
 fn local(
@@ -91,7 +107,8 @@ fn local(
     mountpoint: &Path,
     properties: &Properties,
 ) -> anyhow::Result<Box<dyn Catalog>> {
-    let catalog = DirectoryCatalog::open(source)?.with_properties(properties);
+    let catalog = DirectoryCatalog::open(source).map_err(|error| said_once(&error))?;
+    let catalog = catalog.with_properties(properties);
     // The daemon must not look for tables in its own mount: it would wait for itself.
     if !mountpoint.starts_with(source) {
         Ok(Box::new(catalog))

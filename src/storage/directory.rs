@@ -196,6 +196,11 @@ impl StoreFolder {
         url
     }
 
+    /// A file in it, for messages. The URL of a server's top has a slash of its own.
+    fn shown(&self, name: &str) -> String {
+        format!("{}/{name}", self.to_string().trim_end_matches('/'))
+    }
+
     /// Whether the store lists what it holds: web servers do not.
     pub fn can_list(&self) -> bool {
         self.directory.store.can_list()
@@ -209,7 +214,7 @@ impl StoreFolder {
 
     /// Whether it has a file of this name.
     pub fn has_file(&self, name: &str) -> Result<bool, StorageError> {
-        let path = format!("{self}/{name}");
+        let path = self.shown(name);
         let key = self.directory.key(name, &path)?;
         match wait(self.directory.store.size(&key)) {
             Ok(_) => Ok(true),
@@ -220,7 +225,7 @@ impl StoreFolder {
 
     /// What tells the content of a file from what it was under the same name before; `None` where there is none.
     pub fn version(&self, name: &str) -> Result<Option<String>, StorageError> {
-        let path = format!("{self}/{name}");
+        let path = self.shown(name);
         let key = self.directory.key(name, &path)?;
         match wait(self.directory.store.version(&key)) {
             Ok(version) => Ok(Some(version)),
@@ -231,10 +236,7 @@ impl StoreFolder {
 
     /// A file of `max` bytes at most; `None` where there is none.
     pub fn read(&self, name: &str, max: u64) -> Result<Option<Bytes>, StorageError> {
-        match self
-            .directory
-            .read_whole(name, max, &format!("{self}/{name}"))
-        {
+        match self.directory.read_whole(name, max, &self.shown(name)) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(StorageError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 Ok(None)

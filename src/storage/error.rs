@@ -39,7 +39,7 @@ pub enum StorageError {
     /// A property of a store, or what stands for one, that cannot be used. The value may be secret and is not shown.
     #[error("{name}: {reason}")]
     Property { name: String, reason: String },
-    /// A location that is recorded for a table or its metadata file names no place.
+    /// A location names no place: a source's, or one that is recorded for a table or its metadata file.
     #[error("{text}: {reason}")]
     BadLocation { text: String, reason: String },
     /// `--map-path` without its `=`, or with nothing to map.

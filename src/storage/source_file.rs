@@ -16,8 +16,8 @@ use super::roots::Root;
 use super::{Spilled, StorageError, io_error, storage_error};
 use crate::counters::Counters;
 
-/// Bytes between two ranges of a store's file that are fetched rather than asked for separately: about what arrives in
-/// the time of one more request.
+/// Bytes between two ranges of a store's file that are fetched rather than asked for separately. All are asked for at once,
+/// so one more costs a small part of a round trip; a gap as large as a column chunk would fetch whole row groups.
 const COALESCED_GAP: u64 = 64 << 10;
 
 /// What tells one file, in one state, from every other.

@@ -23,6 +23,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use reqwest::header::{CONTENT_RANGE, HeaderMap, RETRY_AFTER};
 use reqwest::{Client, Method, Request, StatusCode};
+use rustls::InvalidMessage;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -343,19 +344,28 @@ fn jittered(pause: Duration) -> Duration {
 fn failure(error: reqwest::Error) -> Failure {
     let error = error.without_url();
     let reason = chain(&error);
-    if error.is_builder() || error.is_redirect() || is_untrusted(&error) {
-        Failure::Final(WebError::Failed { reason })
-    } else {
-        Failure::Temporary(reason)
+    match tls_error(&error) {
+        // The server could not prove who it is.
+        Some(rustls::Error::InvalidCertificate(_)) => Failure::Final(WebError::Failed { reason }),
+        // Its first bytes are those of another protocol.
+        Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {
+            let reason =
+                "the server does not speak TLS here: is it http, and not https?".to_owned();
+            Failure::Final(WebError::Failed { reason })
+        }
+        _ if error.is_builder() || error.is_redirect() => {
+            Failure::Final(WebError::Failed { reason })
+        }
+        _ => Failure::Temporary(reason),
     }
 }
 
-/// Whether the server could not prove who it is.
-fn is_untrusted(error: &reqwest::Error) -> bool {
+/// What was wrong with TLS.
+fn tls_error(error: &reqwest::Error) -> Option<&rustls::Error> {
     let mut next = error.source();
     while let Some(error) = next {
         if let Some(error) = error.downcast_ref::<rustls::Error>() {
-            return matches!(error, rustls::Error::InvalidCertificate(_));
+            return Some(error);
         }
         // An `io::Error` holds another error, perhaps one of its own kind, without naming it as its source.
         let held = error
@@ -366,7 +376,7 @@ fn is_untrusted(error: &reqwest::Error) -> bool {
             None => error.source(),
         };
     }
-    false
+    None
 }
 
 /// An error's message with those of its causes.

@@ -31,6 +31,40 @@ load mounts
     run ! mountpoint -q "$MNT"
 }
 
+@test "a source that is mistyped is refused by what is wrong with it, which is said once" {
+    # SOURCE, then what the message has.
+    local refused=(
+        "sqlite:///nope.db" "nope.db"
+        "rest+ftp://x" "rest+ftp: is no kind of source (there are paths, s3://"
+        "s4://bucket/t" "s4: is no kind of source (there are paths, s3://"
+        "s3:/bucket/t" "a URL begins with s3://"
+        "s3://" "names no bucket"
+        "abfss://files/t" "abfss://CONTAINER@ACCOUNT"
+        "pyiceberg:nope" "pyiceberg:nope: there is no .pyiceberg.yaml in "
+        "thrift:localhost" "thrift://host:port"
+        "sqlite://" "names no file"
+    )
+    cd "$BATS_TEST_TMPDIR"
+    local at
+    for ((at = 0; at < ${#refused[@]}; at += 2)); do
+        HOME=$BATS_TEST_TMPDIR run "$BERGFS" mount "${refused[at]}" "$MNT"
+        [ "$status" -eq 1 ]
+        [[ "$output" == *"${refused[at + 1]}"* ]] || { echo "${refused[at]}: $output" && false; }
+        [[ "$output" != *"local storage"* ]]
+        [ "$(grep -o "No such file" <<< "$output" | wc -l)" -le 1 ]
+    done
+}
+
+@test "credentials that cannot be used are named" {
+    run "$BERGFS" mount -p "gcs.credentials-file=$BATS_TEST_TMPDIR/none" gs://bucket/t "$MNT"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"gcs.credentials-file: $BATS_TEST_TMPDIR/none: No such file"* ]]
+    # Half a pair of keys is not filled up with those of somebody else.
+    AWS_ACCESS_KEY_ID=a AWS_SECRET_ACCESS_KEY=b run "$BERGFS" mount -p s3.access-key-id=c s3://bucket/t "$MNT"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"s3.secret-access-key: is not set"* ]]
+}
+
 @test "no mountpoint: exit status 1 and the path in the message" {
     run "$BERGFS" mount "$FIXTURES/java/plain" "$BATS_TEST_TMPDIR/nowhere"
     [ "$status" -eq 1 ]

@@ -8,7 +8,7 @@ import time
 import tables
 from certificates import Authority
 from checking import Clerk, Guarded, Pass, S3, bearer, oauth_tokens, served, signature_is
-from suite import cases, equal, eventually, mounted, names, refused, rows_of, test
+from suite import STORE_TIMEOUT, cases, equal, eventually, mounted, names, refused, rows_of, test
 from test_catalogs import lake, table
 from test_identities import aws
 from test_s3 import written
@@ -208,3 +208,20 @@ def a_certificate_that_does_not_hold_is_refused_at_once(servers, host, days, nam
         for source, properties in ((made.location(), given), (catalog, lake(servers).properties())):
             message = refused(source, properties, env=env)
             assert "certificate" in message.lower() and "attempts" not in message, message
+
+
+@test
+def a_plain_port_that_is_asked_by_tls_is_an_error_at_once(servers):
+    made = written(servers)["deleted"]
+    plain = servers.s3.properties()
+    given = {**plain, "s3.endpoint": plain["s3.endpoint"].replace("http:", "https:"), **STORE_TIMEOUT}
+    for source, properties in ((made.location(), given), (f"rest+{lake(servers).url}".replace("http:", "https:"), {})):
+        message = refused(source, properties)
+        assert "does not speak TLS" in message and "attempts" not in message, message
+
+
+@test
+def a_metadata_file_that_is_not_there_is_named(servers):
+    missing = f"{written(servers)['deleted'].location()}/metadata/v99.metadata.json"
+    message = refused(missing, servers.s3.properties())
+    assert f"{missing}: no such file" in message, message

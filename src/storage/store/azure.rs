@@ -35,7 +35,10 @@ pub(super) fn open(opening: Opening<'_>) -> Result<Client, StorageError> {
     let Some(account) = account else {
         return Err(StorageError::Property {
             name: "adls.account-name".to_owned(),
-            reason: format!("{} names no account", url.base()),
+            reason: format!(
+                "{} names no account (abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/…)",
+                url.base()
+            ),
         });
     };
     let endpoint = endpoint(&url.host, &account, properties, &connection);

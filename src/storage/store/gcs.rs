@@ -11,7 +11,7 @@ use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder};
 
 use super::grant::Grant;
 use super::renewable::{Remade, Renewable};
-use super::{Client, Opening, StorageError, cannot_open, flag, no_retries};
+use super::{Client, Opening, StorageError, cannot_open, flag, no_retries, transport};
 
 /// The property that holds a token.
 const TOKEN: &str = "gcs.oauth2.token";
@@ -53,18 +53,27 @@ pub(super) fn open(opening: Opening<'_>) -> Result<Client, StorageError> {
     } else if properties.get(TOKEN).is_some() {
         builder = builder.with_credentials(Arc::new(Granted(Arc::clone(grant))));
     } else {
+        // Where it is looked for, and by which name.
+        let mut named = None;
         if let Some(key) = properties.get("gcs.credentials-json") {
             builder = builder.with_service_account_key(key);
-        } else if let Some(file) = properties
-            .get("gcs.credentials-file")
-            .map(str::to_owned)
-            .or_else(|| std::env::var("GOOGLE_APPLICATION_CREDENTIALS").ok())
-        {
+            named = Some("gcs.credentials-json".to_owned());
+        } else if let Some(file) = properties.get("gcs.credentials-file") {
+            builder = builder.with_application_credentials(file);
+            named = Some(format!("gcs.credentials-file: {file}"));
+        } else if let Ok(file) = std::env::var("GOOGLE_APPLICATION_CREDENTIALS") {
+            named = Some(format!("GOOGLE_APPLICATION_CREDENTIALS: {file}"));
             builder = builder.with_application_credentials(file);
         }
         let found = builder.clone();
-        let keys = Remade::new(move || Ok(found.clone().build()?.credentials().clone()))
-            .map_err(|error| cannot_open(url, &error))?;
+        let keys = Remade::new(move || Ok(found.clone().build()?.credentials().clone()));
+        let keys = keys.map_err(|error| match named {
+            Some(name) => StorageError::Property {
+                name,
+                reason: transport::innermost(&error),
+            },
+            None => cannot_open(url, &error),
+        })?;
         let keys = Arc::new(keys);
         let own: Arc<dyn Renewable> = keys.clone();
         grant.set_own(&own);

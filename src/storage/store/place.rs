@@ -63,9 +63,9 @@ impl StoreUrl {
             }
         };
         if bucket.is_empty() && host.is_empty() {
-            return Err(StorageError::Scheme {
-                path: Address::Remote(url.clone()).to_string(),
-                scheme: "a URL without a bucket".to_owned(),
+            return Err(StorageError::BadLocation {
+                text: Address::Remote(url.clone()).to_string(),
+                reason: "names no bucket".to_owned(),
             });
         }
         let path = url.path().trim_matches('/');

@@ -88,9 +88,10 @@ pub(super) fn open(opening: Opening<'_>) -> Result<Client, StorageError> {
     } else if anonymous {
         builder = builder.with_skip_signature(true);
     } else {
-        let base: Arc<dyn Keys> = match granted(properties) {
+        let base: Arc<dyn Keys> = match granted(properties)? {
             Some(_) => Arc::new(Granted(Arc::clone(grant))),
-            None => ambient(named, profile, &region)?,
+            None => ambient(named, profile, &region)?
+                .ok_or_else(|| no_keys(url.base(), " (s3.anonymous=true asks without)"))?,
         };
         let keys = with_role(base, properties, &region);
         let own: Arc<dyn Renewable> = keys.clone();
@@ -140,45 +141,44 @@ fn bucket_region(url: &StoreUrl, limits: Limits) -> Option<String> {
 }
 
 /// Keys from the first place outside of the properties that has any: the environment, unless a profile was asked for by
-/// name; the profile; a web identity, the container, the machine. Asks nobody yet.
+/// name; the profile; a web identity, the container, the machine. `None`: there are none. Asks nobody yet.
 fn ambient(
     named: Option<&str>,
     profile: Option<Profile>,
     region: &str,
-) -> Result<Arc<dyn Keys>, StorageError> {
+) -> Result<Option<Arc<dyn Keys>>, StorageError> {
     if named.is_none()
         && let Some(keys) = environment()
     {
-        return Ok(Arc::new(Fixed::new(keys)));
+        return Ok(Some(Arc::new(Fixed::new(keys))));
     }
     if let Some(profile) = profile.filter(Profile::has_credentials) {
-        return Ok(Arc::new(profile));
+        return Ok(Some(Arc::new(profile)));
     }
     if let (Some(file), Some(arn)) = (
         variable("AWS_WEB_IDENTITY_TOKEN_FILE"),
         variable("AWS_ROLE_ARN"),
     ) {
-        return Ok(Arc::new(Fresh::new(WebIdentity {
+        return Ok(Some(Arc::new(Fresh::new(WebIdentity {
             name: RoleName {
                 arn,
                 session: variable("AWS_ROLE_SESSION_NAME"),
                 region: region.to_owned(),
             },
             token_file: file.into(),
-        })));
+        }))));
     }
     if let Some(container) = Container::find()? {
-        return Ok(Arc::new(Fresh::new(container)));
+        return Ok(Some(Arc::new(Fresh::new(container))));
     }
-    match Machine::find() {
-        Some(machine) => Ok(Arc::new(Fresh::new(machine))),
-        None => Err(StorageError::Property {
-            name: "s3.access-key-id".to_owned(),
-            reason: "no credentials are in the properties, the environment or a profile \
-                     (s3.anonymous=true asks without)"
-                .to_owned(),
-        }),
-    }
+    let machine = Machine::find();
+    Ok(machine.map(|machine| Arc::new(Fresh::new(machine)) as Arc<dyn Keys>))
+}
+
+fn no_keys(name: String, hint: &str) -> StorageError {
+    let reason =
+        format!("no credentials are in the properties, the environment or a profile{hint}");
+    StorageError::Property { name, reason }
 }
 
 /// The environment's keys.
@@ -190,19 +190,29 @@ fn environment() -> Option<AwsCredential> {
     })
 }
 
-/// The keys among the properties.
-fn granted(properties: &Properties) -> Option<AwsCredential> {
-    let key_id = first(properties, &["s3.access-key-id", "client.access-key-id"])?;
+/// The keys among the properties. Half a pair is an error: others than were meant would be used in its place.
+fn granted(properties: &Properties) -> Result<Option<AwsCredential>, StorageError> {
+    let key_id = first(properties, &["s3.access-key-id", "client.access-key-id"]);
     let secret_key = first(
         properties,
         &["s3.secret-access-key", "client.secret-access-key"],
-    )?;
+    );
+    let lacks = |name: &str, other: &str| StorageError::Property {
+        name: name.to_owned(),
+        reason: format!("is not set, and {other} is"),
+    };
+    let (key_id, secret_key) = match (key_id, secret_key) {
+        (None, None) => return Ok(None),
+        (Some(key_id), Some(secret_key)) => (key_id, secret_key),
+        (Some(_), None) => return Err(lacks("s3.secret-access-key", "s3.access-key-id")),
+        (None, Some(_)) => return Err(lacks("s3.access-key-id", "s3.secret-access-key")),
+    };
     let token = first(properties, &["s3.session-token", "client.session-token"]);
-    Some(AwsCredential {
+    Ok(Some(AwsCredential {
         key_id: key_id.to_owned(),
         secret_key: secret_key.to_owned(),
         token: token.map(str::to_owned),
-    })
+    }))
 }
 
 /// The keys of the role that is to be taken with `base`, where the properties name one.
@@ -262,9 +272,10 @@ impl AwsIdentity {
             .or_else(|| setting("region"));
         let endpoint = setting("endpoint_url");
         let signed_for = region.clone().unwrap_or_else(|| ANY_REGION.to_owned());
-        let base: Arc<dyn Keys> = match granted(properties) {
+        let base: Arc<dyn Keys> = match granted(properties)? {
             Some(keys) => Arc::new(Fixed::new(keys)),
-            None => ambient(named, profile, &signed_for)?,
+            None => ambient(named, profile, &signed_for)?
+                .ok_or_else(|| no_keys("AWS".to_owned(), ""))?,
         };
         let keys = with_role(base, properties, &signed_for);
         Ok(AwsIdentity {
@@ -285,7 +296,7 @@ impl CredentialProvider for Granted {
 
     async fn get_credential(&self) -> object_store::Result<Arc<AwsCredential>> {
         let properties = self.0.current().await.map_err(failed)?;
-        let keys = granted(&properties).ok_or_else(|| {
+        let keys = granted(&properties).map_err(failed)?.ok_or_else(|| {
             failed(StorageError::Property {
                 name: "s3.access-key-id".to_owned(),
                 reason: "the catalog granted none".to_owned(),
@@ -319,6 +330,23 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+
+    #[test]
+    fn half_a_pair_of_keys_is_an_error_and_not_somebody_elses_keys() {
+        let of = |name: &str| {
+            let pair = (name.to_owned(), "hunter2".to_owned());
+            granted(&Properties([pair].into())).unwrap_err().to_string()
+        };
+        for (given, missing) in [
+            ("s3.access-key-id", "s3.secret-access-key"),
+            ("client.secret-access-key", "s3.access-key-id"),
+        ] {
+            let error = of(given);
+            assert!(error.starts_with(missing), "{error}");
+            assert!(!error.contains("hunter2"), "{error}");
+        }
+        assert!(granted(&Properties::default()).unwrap().is_none());
+    }
 
     #[test]
     fn an_endpoint_holds_the_bucket_where_buckets_are_hosts() {
