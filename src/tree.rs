@@ -284,10 +284,10 @@ impl Tree {
         if let Some(view) = views.get(&key) {
             return Ok(Arc::clone(view));
         }
-        if state.name_mapping != id.name_mapping {
+        if state.manner != id.manner {
             return Err(TreeError::new(
                 ErrorKind::Stale,
-                "the table's name mapping has changed",
+                "the table's format version, name mapping, partition specs or sort orders have changed",
             ));
         }
         let node = Node::Table(Arc::clone(ident), TableNode::View(id, ViewNode::Root));

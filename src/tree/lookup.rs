@@ -169,7 +169,7 @@ fn view_id(state: &TableState, name: &str) -> Result<Option<ViewId>> {
     let read_with = state.schema(schema.unwrap_or(own))?.id;
     Ok(Some(ViewId {
         incarnation: state.incarnation,
-        name_mapping: state.name_mapping,
+        manner: state.manner,
         snapshot,
         schema: read_with,
         schema_named: schema.is_some(),

@@ -75,8 +75,7 @@ pub enum ViewNode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ViewId {
     pub(super) incarnation: Incarnation,
-    /// A hash of the table's name mapping, which decides what files without field ids show.
-    pub(super) name_mapping: u64,
+    pub(super) manner: Manner,
     /// `None`: the table has no snapshot.
     pub(super) snapshot: Option<SnapshotId>,
     pub(super) schema: SchemaId,
@@ -87,6 +86,10 @@ pub struct ViewId {
 /// Tells a table from another that has come to its place: a hash of its uuid (of its location, where it has none).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Incarnation(pub(super) u64);
+
+/// A hash of what else in the table's metadata decides what a snapshot shows, and how long its files are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Manner(pub(super) u64);
 
 /// The directory of a table without a snapshot.
 pub(super) const NO_SNAPSHOT: &str = "none";

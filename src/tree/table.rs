@@ -16,7 +16,7 @@ use crate::storage::{Address, Storage};
 
 use super::faults::{ErrorKind, TreeError};
 use super::load::{self, Source};
-use super::node::{Incarnation, view_name};
+use super::node::{Incarnation, Manner, view_name};
 
 /// How long a commit may take to write a metadata file in its place, as PyIceberg does where others rename: one that
 /// ends too early is looked at again for as long, after it was last touched.
@@ -36,7 +36,7 @@ pub(super) struct TableState {
     /// Bytes of the metadata file's JSON, decompressed.
     pub(super) json_len: u64,
     pub(super) incarnation: Incarnation,
-    pub(super) name_mapping: u64,
+    pub(super) manner: Manner,
     stamp: Stamp,
 }
 
@@ -71,6 +71,19 @@ fn hash(value: &impl Hash) -> u64 {
     hasher.finish()
 }
 
+/// Files without field ids show what the name mapping says; format version 3 has row lineage; bounds are exact of the
+/// columns that partition or sort the table, and `_partition` is typed by its specs.
+fn manner(metadata: &TableMetadata) -> Manner {
+    let specs = metadata.partition_specs.values();
+    let specs = specs.map(|spec| (spec, metadata.partition_type(spec)));
+    Manner(hash(&(
+        metadata.properties.get(NAME_MAPPING_PROPERTY),
+        metadata.format_version >= 3,
+        &metadata.sort_columns,
+        format!("{:?}", specs.collect::<Vec<_>>()),
+    )))
+}
+
 impl TableState {
     fn load(source: &Source, pointer: TablePointer, stamp: Stamp) -> Result<TableState, TreeError> {
         let text = load::metadata_text(source, &pointer)?;
@@ -85,14 +98,14 @@ impl TableState {
             Some(uuid) => hash(&uuid),
             None => hash(&metadata.location),
         });
-        let name_mapping = hash(&metadata.properties.get(NAME_MAPPING_PROPERTY));
+        let manner = manner(&metadata);
         Ok(TableState {
             schemas_json: load::schemas_json(&pointer.metadata, &text)?,
             json_len: u64::try_from(text.len()).unwrap_or(u64::MAX),
             metadata: Arc::new(metadata),
             storage,
             incarnation,
-            name_mapping,
+            manner,
             pointer,
             stamp,
         })

@@ -382,14 +382,36 @@ fn rule_06_another_uuid_at_the_same_place_is_another_table() {
     assert_ne!(old, new);
 }
 
+/// Name mapping: what files without ids show. Format version 3: row lineage. Specs and sort orders: which bounds are exact,
+/// so how long a footer is.
 #[test]
-fn a_changed_name_mapping_makes_new_views() {
-    let (directory, tree) = mounted(&table());
-    let old = tree.walk("snapshots/1").unwrap();
-    let mut metadata = table();
-    metadata["properties"]["schema.name-mapping.default"] = json!("[]");
-    commit(&directory.path().join("orders"), 2, &metadata);
-    assert_ne!(tree.walk("snapshots/1").unwrap(), old);
+fn a_commit_that_changes_how_snapshots_are_shown_makes_new_views() {
+    let key = json!([{"source-id": 1, "field-id": 1000, "name": "p", "transform": "identity"}]);
+    let changes = [
+        ("/properties/schema.name-mapping.default", json!("[]")),
+        ("/format-version", json!(3)),
+        (
+            "/partition-specs",
+            json!([{"spec-id": 0, "fields": []}, {"spec-id": 1, "fields": key}]),
+        ),
+        (
+            "/sort-orders",
+            json!([{"order-id": 1, "fields": [{"source-id": 1, "transform": "identity",
+                "direction": "asc", "null-order": "nulls-first"}]}]),
+        ),
+    ];
+    for (what, value) in changes {
+        let (directory, tree) = mounted(&table());
+        let old = tree.walk("snapshots/1").unwrap();
+        let mut metadata = table();
+        metadata["next-row-id"] = json!(0);
+        commit(&directory.path().join("orders"), 2, &metadata);
+        assert_eq!(tree.walk("snapshots/1").unwrap(), old);
+        let (parent, name) = what.rsplit_once('/').unwrap();
+        metadata.pointer_mut(parent).unwrap()[name] = value;
+        commit(&directory.path().join("orders"), 3, &metadata);
+        assert_ne!(tree.walk("snapshots/1").unwrap(), old, "{what}");
+    }
 }
 
 #[test]
