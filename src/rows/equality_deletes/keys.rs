@@ -424,8 +424,8 @@ impl Words {
         Words::Bits { least: start, bits }
     }
 
+    /// The words of several sets. Bits are put together block by block.
     fn union(sets: &[&Words]) -> Words {
-        // Of bits only, which are put together block by block.
         let mut bounds: Option<(i64, i64)> = None;
         let mut count = 0;
         for set in sets {
@@ -460,6 +460,8 @@ impl Words {
         }
     }
 
+    /// Whether the word is in the set.
+    #[inline]
     pub fn contains(&self, word: i64) -> bool {
         match self {
             // A word below the least wraps around to one far above the greatest.

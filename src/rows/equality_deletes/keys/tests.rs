@@ -63,4 +63,21 @@ proptest! {
         let high = low + len;
         prop_assert_eq!(union.may_hold((low, high)), expected.range(low..=high).next().is_some());
     }
+
+    #[test]
+    fn bits_are_put_together_as_bits(
+        base in prop_oneof![Just(i64::MIN), Just(i64::MAX - 2000), Just(-1000), Just(1 << 40)],
+        files in prop::collection::vec(prop::collection::vec(0i64..2000, 1..30), 1..4),
+    ) {
+        let files: Vec<Vec<i64>> =
+            files.iter().map(|words| words.iter().map(|word| base + word).collect()).collect();
+        let sets: Vec<Words> = files.iter().map(|words| Words::new(words.clone())).collect();
+        let union = Words::union(&sets.iter().collect::<Vec<_>>());
+        let is_bits = matches!(union, Words::Bits { .. });
+        prop_assert!(is_bits);
+        let mut held = Vec::new();
+        union.each(|word| held.push(word));
+        let expected: BTreeSet<i64> = files.into_iter().flatten().collect();
+        prop_assert_eq!(held, expected.into_iter().collect::<Vec<_>>());
+    }
 }
