@@ -56,6 +56,8 @@ counters! {
     position_deletes_read,
     /// Equality delete files read.
     equality_deletes_read,
+    /// Keys of data files that were looked for among deleted ones: rows, or entries of a dictionary.
+    equality_keys_asked,
     /// Read calls on files of the tables.
     source_reads,
     /// Bytes those calls gave.

@@ -1,5 +1,5 @@
-//! Integers in few bytes: varints, values of a few bits, and Parquet's DELTA_BINARY_PACKED (parquet-format,
-//! `Encodings.md`), for all who read pages.
+//! Integers in few bytes: varints, values of a few bits, runs of them (see [`runs`]), and Parquet's
+//! DELTA_BINARY_PACKED (parquet-format, `Encodings.md`), for all who read pages.
 //!
 //! ```text
 //! DELTA_BINARY_PACKED = block size | miniblocks a block | count | first value | block*
@@ -10,14 +10,38 @@
 //! Differences wrap around, as the format has it. Integers of 32 bits are computed in 64: cutting off the upper half
 //! commutes with wrapping addition, so the lower half is right. DuckDB packs them in up to 64 bits.
 
-/// Why bytes are no packed integers.
+pub mod runs;
+
+/// Why bytes are no packed integers, with the name of what they should be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PackedError {
-    #[error("end too early")]
-    Truncated,
+    #[error("{0}: end too early")]
+    Truncated(&'static str),
     /// What is there.
-    #[error("{0}")]
-    Corrupt(String),
+    #[error("{0}: {1}")]
+    Corrupt(&'static str, String),
+}
+
+const DELTAS: &str = "delta-encoded integers";
+
+/// How many bits hold every number from 0 to `max`: 0 to 32.
+pub fn bit_width(max: u32) -> u8 {
+    // At most 32.
+    (u32::BITS - max.leading_zeros()) as u8
+}
+
+/// How many bytes `count` values of `width` bits take; `None` where that is beyond counting.
+pub fn packed_len(count: usize, width: u8) -> Option<usize> {
+    Some(count.checked_mul(width.into())?.div_ceil(8))
+}
+
+/// The first `count` values of `width` bits (0 to 32), packed from the least significant bit on. Bits past the end of
+/// `bytes` are zero: callers check the length.
+pub fn unpacked(bytes: &[u8], width: u8, count: usize) -> impl Iterator<Item = u32> {
+    let mask = (1u64 << width.min(32)) - 1;
+    let width = usize::from(width.min(32));
+    // A value lies within the eight bytes from its first one on: 7 + 32 bits at most.
+    (0..count).map(move |at| (word(bytes, at * width / 8) >> (at * width % 8) & mask) as u32)
 }
 
 /// An unsigned LEB128 number at the front of `bytes`, and how many bytes it takes; `None` where the bytes end within
@@ -81,15 +105,17 @@ pub fn decode_delta(bytes: &[u8], max: usize) -> Result<(Vec<i64>, usize), Packe
     let total = number(&mut rest)?;
     let mut value = signed(&mut rest)?;
     if total > max {
-        return Err(PackedError::Corrupt(format!(
-            "{total} where there should be {max} at most"
-        )));
+        return Err(PackedError::Corrupt(
+            DELTAS,
+            format!("{total} where there should be {max} at most"),
+        ));
     }
     let miniblock = block.checked_div(miniblocks).unwrap_or(0);
     if miniblock == 0 || miniblock % 8 != 0 || block % miniblocks != 0 {
-        return Err(PackedError::Corrupt(format!(
-            "in blocks of {block} values in {miniblocks} miniblocks"
-        )));
+        return Err(PackedError::Corrupt(
+            DELTAS,
+            format!("in blocks of {block} values in {miniblocks} miniblocks"),
+        ));
     }
     let mut values = Vec::with_capacity(total);
     if total > 0 {
@@ -99,7 +125,7 @@ pub fn decode_delta(bytes: &[u8], max: usize) -> Result<(Vec<i64>, usize), Packe
         let least = signed(&mut rest)?;
         let (widths, after) = rest
             .split_at_checked(miniblocks)
-            .ok_or(PackedError::Truncated)?;
+            .ok_or(PackedError::Truncated(DELTAS))?;
         rest = after;
         for width in widths {
             if values.len() == total {
@@ -107,7 +133,10 @@ pub fn decode_delta(bytes: &[u8], max: usize) -> Result<(Vec<i64>, usize), Packe
                 break;
             }
             if *width > 64 {
-                return Err(PackedError::Corrupt(format!("a delta of {width} bits")));
+                return Err(PackedError::Corrupt(
+                    DELTAS,
+                    format!("a delta of {width} bits"),
+                ));
             }
             let here = miniblock.min(total - values.len());
             let packed = take_packed(&mut rest, *width, here, miniblock)?;
@@ -143,17 +172,18 @@ fn take_packed<'a>(
     {
         return Ok(std::mem::take(rest));
     }
-    Err(PackedError::Truncated)
+    Err(PackedError::Truncated(DELTAS))
 }
 
 fn number(rest: &mut &[u8]) -> Result<usize, PackedError> {
-    let (value, len) = varint(rest).ok_or(PackedError::Truncated)?;
+    let (value, len) = varint(rest).ok_or(PackedError::Truncated(DELTAS))?;
     *rest = rest.get(len..).unwrap_or_default();
-    usize::try_from(value).map_err(|_| PackedError::Corrupt(format!("{value} is too large")))
+    usize::try_from(value)
+        .map_err(|_| PackedError::Corrupt(DELTAS, format!("{value} is too large")))
 }
 
 fn signed(rest: &mut &[u8]) -> Result<i64, PackedError> {
-    let (value, len) = varint(rest).ok_or(PackedError::Truncated)?;
+    let (value, len) = varint(rest).ok_or(PackedError::Truncated(DELTAS))?;
     *rest = rest.get(len..).unwrap_or_default();
     Ok((value >> 1).cast_signed() ^ -(value & 1).cast_signed())
 }

@@ -48,6 +48,7 @@ mod extra;
 mod file;
 mod footer;
 pub mod format;
+mod growing;
 mod held;
 mod integers;
 mod keep;

@@ -21,6 +21,7 @@ mod leaf_types;
 mod parquet_reader;
 pub mod position_deletes;
 pub mod projection;
+pub mod row_bits;
 pub mod stored_values;
 #[cfg(test)]
 pub(crate) mod test_table;

@@ -182,6 +182,11 @@ pub fn plan(
         }
     }
     data.sort_by(|a, b| (a.sequence_number, &a.file.path).cmp(&(b.sequence_number, &b.file.path)));
+    storage.locate(data.iter().map(|file| file.file.path.as_str()))?;
+    let named = deletes
+        .iter()
+        .filter_map(|delete| delete_index::named(&delete.file));
+    storage.locate(named)?;
     let canonical = |path: &str| CanonicalPath(storage.canonical(path));
     let is_unpartitioned = |id| {
         metadata

@@ -30,6 +30,7 @@ use descriptors::Descriptors;
 use directory::Directory;
 use error::{io_error, storage_error};
 use location::Location;
+use moved::MovedDirectories;
 use remote::RemoteFile;
 use roots::{OpenError, Root};
 use source_file::Place;
@@ -40,6 +41,7 @@ mod descriptors;
 mod directory;
 mod error;
 mod location;
+mod moved;
 mod options;
 mod remote;
 mod roots;
@@ -72,6 +74,7 @@ pub struct Storage {
     /// In the order in which they are tried.
     rules: Vec<Rule>,
     table_root: Directory,
+    moved: MovedDirectories,
     counters: Arc<Counters>,
     descriptors: Arc<Descriptors>,
     spill: Arc<Spill>,
@@ -155,6 +158,7 @@ impl Storage {
         Ok(Self {
             rules,
             table_root: table,
+            moved: MovedDirectories::default(),
             counters: Arc::clone(&options.counters),
             descriptors: Arc::clone(&options.descriptors),
             spill: Arc::clone(&options.spill),
@@ -233,10 +237,18 @@ impl Storage {
     }
 
     /// One key for all spellings of a recorded path (schemes and moved locations resolved): two recorded paths name the
-    /// same file exactly when their keys are equal. Touches no file.
+    /// same file exactly when their keys are equal, once [`Storage::locate`] has seen them. Touches no file.
     pub fn canonical(&self, recorded: &str) -> String {
         let path = Location::parse(recorded);
-        match self.resolve(&path) {
+        let end;
+        let place = match self.resolve(&path) {
+            Some(place) => Some(place),
+            None => {
+                end = self.moved.end(recorded);
+                end.as_deref().map(|end| (&self.table_root, end))
+            }
+        };
+        match place {
             Some((Directory::Local(root), relative)) => {
                 format!("{}/{}", root.path().display(), location::tidy(relative))
             }
@@ -284,7 +296,20 @@ impl Storage {
                 let file = directory.open(&path.key(relative), expected, recorded)?;
                 return Ok(Found::Remote(file));
             }
-            None => return self.find_by_end(recorded, &path, expected),
+            None => {
+                let found = self.by_end(recorded, expected)?;
+                return found.map(|(_, found)| found).ok_or_else(|| {
+                    match (path.remote_scheme(), &self.table_root) {
+                        (Some(scheme), Directory::Local(_)) => StorageError::Scheme {
+                            path: recorded.to_owned(),
+                            scheme: scheme.to_owned(),
+                        },
+                        _ => StorageError::NotAllowed {
+                            path: recorded.to_owned(),
+                        },
+                    }
+                });
+            }
         };
         let literal = self.open_place(root, relative);
         if is_missing(&literal)
@@ -296,45 +321,6 @@ impl Storage {
         }
         let (place, file) = literal.map_err(|error| storage_error(recorded, error))?;
         Ok(Found::Local(place, file))
-    }
-
-    /// Opens what no rule explains by the longest end of its path that exists in the table's directory. Ends of a
-    /// single component are not tried: a bare file name says too little.
-    fn find_by_end(
-        &self,
-        recorded: &str,
-        path: &Location,
-        expected: &Expected,
-    ) -> Result<Found, StorageError> {
-        let mut end = path.path().trim_start_matches('/');
-        let reaches_up = end.split('/').any(|part| part == "..");
-        while !reaches_up && let Some((_, shorter)) = end.split_once('/') {
-            match &self.table_root {
-                Directory::Local(root) => {
-                    let found = self.open_place(root, end);
-                    if !is_missing(&found) {
-                        let (place, file) =
-                            found.map_err(|error| storage_error(recorded, error))?;
-                        return Ok(Found::Local(place, file));
-                    }
-                }
-                Directory::Store(directory) => {
-                    if let Some(file) = directory.open_if_there(end, expected, recorded)? {
-                        return Ok(Found::Remote(file));
-                    }
-                }
-            }
-            end = shorter.trim_start_matches('/');
-        }
-        Err(match (path.remote_scheme(), &self.table_root) {
-            (Some(scheme), Directory::Local(_)) => StorageError::Scheme {
-                path: recorded.to_owned(),
-                scheme: scheme.to_owned(),
-            },
-            _ => StorageError::NotAllowed {
-                path: recorded.to_owned(),
-            },
-        })
     }
 
     /// Opens a file beneath a root. A symlink that leads out of it may still lead into another allowed root (a `data`

@@ -435,12 +435,17 @@ fn a_busy_mount_is_unmounted_only_lazily() {
     );
 }
 
+/// A terminal that is closed hangs up on what runs in it.
 #[test]
-fn sigterm_unmounts() {
-    let Some(mount) = Setting::mounted(&[]) else {
-        return;
-    };
-    let _busy = fs::File::open(mount.path("current/schema.json")).unwrap();
-    mount.kill("-TERM");
-    eventually("the mount is gone", || !mount.is_mounted());
+fn termination_interrupt_and_hangup_unmount() {
+    for signal in ["-TERM", "-INT", "-HUP"] {
+        let Some(mount) = Setting::mounted(&[]) else {
+            return;
+        };
+        let _busy = fs::File::open(mount.path("current/schema.json")).unwrap();
+        mount.kill(signal);
+        eventually(&format!("the mount is gone after {signal}"), || {
+            !mount.is_mounted()
+        });
+    }
 }

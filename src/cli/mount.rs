@@ -117,7 +117,10 @@ pub(super) fn run(args: &MountArgs) -> anyhow::Result<()> {
         .map_err(|error| explain(error, &mountpoint))
         .with_context(|| format!("{}: cannot mount", mountpoint.display()))?;
     let stop = mount.stopper();
-    let signals = [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT];
+    let mut signals = vec![signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT];
+    if !ignores_hangups() {
+        signals.push(signal_hook::consts::SIGHUP);
+    }
     let mut signals = signal_hook::iterator::Signals::new(signals)?;
     std::thread::Builder::new()
         .name("signals".to_owned())
@@ -136,6 +139,16 @@ pub(super) fn run(args: &MountArgs) -> anyhow::Result<()> {
     }
     tracing::info!(mountpoint = %mountpoint.display(), "unmounted");
     Ok(())
+}
+
+/// Whether whoever started this process has it go on when its terminal is closed, as `nohup` does.
+fn ignores_hangups() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.is_some_and(|mask| mask >> (signal_hook::consts::SIGHUP - 1) & 1 == 1)
 }
 
 /// Every table keeps its directory open, beside the data files that are being read.

@@ -8,6 +8,8 @@ use super::types::PrimitiveType;
 pub(crate) mod calendar;
 mod json;
 
+const MICROS_PER_DAY: i64 = 86_400_000_000;
+
 /// A value of any type; null is the absence of one (`Option<Value>`).
 ///
 /// Two values compare equal only when they are the same bits: floats are held as bits with NaN made canonical, so
@@ -138,7 +140,6 @@ impl Value {
     /// The same value after its column became one of type `to` (spec, "Schema Evolution"). `None` where the type
     /// cannot be promoted so, or the value is out of the wider type's range (a date in nanoseconds).
     pub fn promote(&self, to: &PrimitiveType) -> Option<Value> {
-        const MICROS_PER_DAY: i64 = 86_400_000_000;
         match (self, to) {
             (Self::Int(v), PrimitiveType::Long) => Some(Self::Long(i64::from(*v))),
             (Self::Float(bits), PrimitiveType::Double) => {
@@ -169,6 +170,24 @@ impl Value {
                 | PrimitiveType::Geometry { .. }
                 | PrimitiveType::Geography { .. },
             ) => Some(self.clone()),
+            _ => None,
+        }
+    }
+
+    /// The value in a type that its column had before it was promoted: the other way round of [`Value::promote`]. `None`
+    /// where no value of that type is promoted to this one.
+    pub fn before_promotion(&self, from: &PrimitiveType) -> Option<Value> {
+        let date = |units: i64, per_day: i64| {
+            (units % per_day == 0).then(|| i32::try_from(units / per_day).ok().map(Self::Date))?
+        };
+        match (self, from) {
+            (Self::Long(v), PrimitiveType::Int) => i32::try_from(*v).ok().map(Self::Int),
+            (Self::Double(bits), PrimitiveType::Float) => {
+                let narrow = f64::from_bits(*bits) as f32;
+                (Self::double(f64::from(narrow)) == *self).then(|| Self::float(narrow))
+            }
+            (Self::Timestamp(v), PrimitiveType::Date) => date(*v, MICROS_PER_DAY),
+            (Self::TimestampNs(v), PrimitiveType::Date) => date(*v, MICROS_PER_DAY * 1000),
             _ => None,
         }
     }

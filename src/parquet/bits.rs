@@ -1,30 +1,9 @@
-//! Values of a few bits each, packed without gaps: least significant bit first (dictionary indices, levels, booleans,
-//! deltas), or, in the long deprecated BIT_PACKED level encoding, most significant bit first.
+//! Values of a few bits each, packed without gaps: written least significant bit first (dictionary indices, levels,
+//! booleans, deltas; [`crate::packed`] reads them), or read most significant bit first, as the long deprecated BIT_PACKED
+//! encoding of levels has them.
 
 use super::DecodeError;
-use crate::packed::word;
-
-/// How many bits hold every number from 0 to `max`: 0 to 32.
-pub fn bit_width(max: u32) -> u8 {
-    // At most 32.
-    (u32::BITS - max.leading_zeros()) as u8
-}
-
-/// How many bytes `count` values of `width` bits take; `None` where that is beyond counting.
-pub fn packed_len(count: usize, width: u8) -> Option<usize> {
-    Some(count.checked_mul(width.into())?.div_ceil(8))
-}
-
-/// Appends the first `count` values of `width` bits (0 to 32), packed from the least significant bit on. Bits past the
-/// end of `bytes` are zero: callers check the length.
-pub fn unpack(bytes: &[u8], width: u8, count: usize, out: &mut Vec<u32>) {
-    let mask = (1u64 << width.min(32)) - 1;
-    let width = usize::from(width.min(32));
-    // A value lies within the eight bytes from its first one on: 7 + 32 bits at most.
-    out.extend(
-        (0..count).map(|at| (word(bytes, at * width / 8) >> (at * width % 8) & mask) as u32),
-    );
-}
+use crate::packed::{packed_len, word};
 
 /// Appends `count` values in the deprecated BIT_PACKED encoding, from the most significant bit of each byte on.
 pub fn unpack_msb_first(

@@ -2,25 +2,25 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use roaring::RoaringTreemap;
 
 use super::convert::Conversion;
 use super::extra::lineage_is_complete;
-use super::held::HeldChunks;
 use super::integers::{IntegerChunk, PageError, ReadRange, find_pages};
-use super::kept::KeptChunk;
 use super::levels::{Guide, LeafPlan, MissingLeaf};
 use super::made::MadeChunk;
 use super::part::{Part, PartLeaf, leaf_node};
 use super::synth::{self, Parents};
 use super::target::TargetLeaf;
-use super::transcode::{self, StoredChunk, Wanted};
+use super::transcode::{self, StoredChunk, Transcoding, Wanted};
 use super::{ParquetError, View};
 use crate::cache::CacheKey;
-use crate::cache::disk::{DiskKey, Payload};
 use crate::cache::identity::Identity;
+use crate::rows::row_bits::rows_within;
+
+mod reading;
 
 /// The most deleted rows of one row group that are listed, at 4 bytes each.
 const MAX_DELETED: u64 = 1 << 28;
@@ -118,18 +118,10 @@ impl<'a> GroupRows<'a> {
                 feature: format!("{} deleted rows in one row group", self.lost),
             });
         }
-        let rows = self.part.rows(self.group);
-        let mut positions = self.deleted.iter();
-        positions.advance_to(rows.start);
-        positions
-            .take_while(|position| *position < rows.end)
-            .map(|position| {
-                u32::try_from(position - rows.start).map_err(|_| {
-                    self.part
-                        .corrupt("a row group of more than 2^32 rows".to_owned())
-                })
-            })
-            .collect()
+        rows_within(self.deleted, self.part.rows(self.group)).ok_or_else(|| {
+            let reason = "a row group of more than 2^32 rows".to_owned();
+            self.part.corrupt(reason)
+        })
     }
 
     /// The source column that can be served as it is for a leaf, if there is one.
@@ -170,79 +162,6 @@ impl<'a> GroupRows<'a> {
         Ok(SlotContent::Made)
     }
 
-    /// The chunk of a leaf, made or from the cache.
-    pub fn made(
-        &self,
-        view: &View,
-        leaf: usize,
-        target: &TargetLeaf,
-    ) -> Result<Arc<KeptChunk>, ParquetError> {
-        let Some(part_leaf) = self.part.leaves.get(leaf) else {
-            return Err(self.part.corrupt("a leaf without a plan".to_owned()));
-        };
-        let key = self.cache_key(part_leaf, target)?;
-        let make = || {
-            let chunk = self.kept_or_made(view, leaf, target, &key)?;
-            let weight = chunk.weight();
-            Ok((chunk, weight))
-        };
-        let spill = Arc::clone(view.storage.spill());
-        let spill = move |chunk: &KeptChunk| chunk.spilled(&spill);
-        view.cache
-            .get_or_spill(key.clone(), self.part.tag, make, spill)
-    }
-
-    /// The chunk of a leaf, for who holds the chunks of the row group: it is not put into the cache. `segment` is that of
-    /// the leaf, of so many bytes. `None`: it is in the cache, or there is no room to hold it.
-    fn held(
-        &self,
-        view: &View,
-        leaf: usize,
-        target: &TargetLeaf,
-        held: &HeldChunks,
-        (segment, bound): (usize, u64),
-    ) -> Result<Option<Arc<KeptChunk>>, ParquetError> {
-        let Some(part_leaf) = self.part.leaves.get(leaf) else {
-            return Err(self.part.corrupt("a leaf without a plan".to_owned()));
-        };
-        let key = self.cache_key(part_leaf, target)?;
-        if view.cache.has(&key) {
-            return Ok(None);
-        }
-        held.get_or_make(segment, bound, &view.cache, || {
-            self.kept_or_made(view, leaf, target, &key)
-        })
-    }
-
-    /// The chunk of a leaf, from the cache on disk or made.
-    fn kept_or_made(
-        &self,
-        view: &View,
-        leaf: usize,
-        target: &TargetLeaf,
-        key: &CacheKey,
-    ) -> Result<KeptChunk, ParquetError> {
-        let is_dear = |part_leaf: &&PartLeaf| is_dear(&part_leaf.plan);
-        let dear = self.part.leaves.get(leaf).filter(is_dear);
-        let lasts = dear.is_some() && self.part.is_lasting();
-        let kept = view.cache.disk().filter(|_| lasts).map(|disk| {
-            let (kind, id, tag) = (key.kind, key.id.clone(), self.part.tag);
-            (disk, DiskKey { kind, id, tag })
-        });
-        if let Some((disk, key)) = &kept
-            && let Some(chunk) = disk.get(key).and_then(KeptChunk::from_stored)
-        {
-            return Ok(chunk);
-        }
-        let chunk = KeptChunk::from(self.make(view, leaf, target)?);
-        if let Some((disk, key)) = kept
-            && let Some(parts) = chunk.stored()
-        {
-            disk.put(&key, Payload::Parts(parts));
-        }
-        Ok(chunk)
-    }
-
     /// What a made chunk is known by, in this mount and in others: all that [`GroupRows::make`] makes it from.
     fn cache_key(&self, leaf: &PartLeaf, target: &TargetLeaf) -> Result<CacheKey, ParquetError> {
         Ok(CacheKey {
@@ -279,34 +198,36 @@ impl<'a> GroupRows<'a> {
         Ok(identity.finish())
     }
 
-    /// The chunk of a leaf, copied from `inside` on: how much that was, and the chunk's length. `holding`: what the reader
-    /// holds, with the leaf's segment and its bytes.
-    pub fn read_made(
+    /// Lets the transcoding of a stored leaf go on until there are so many bytes, or to its end.
+    fn go_on(
         &self,
         view: &View,
         leaf: usize,
         target: &TargetLeaf,
-        holding: Option<(&HeldChunks, usize, u64)>,
-        inside: u64,
-        out: &mut [u8],
-    ) -> Result<(usize, u64), ParquetError> {
-        if let Some((held, segment, bound)) = holding
-            && let Some(chunk) = self.held(view, leaf, target, held, (segment, bound))?
-        {
-            let read = chunk.read_at(inside, out);
-            return Ok((read.map_err(|error| self.lost(error))?, chunk.len()));
-        }
-        let chunk = self.made(view, leaf, target)?;
-        let read = chunk.read_at(inside, out).or_else(|error| {
-            // What the spill file has lost is made again.
-            tracing::debug!(%error, "a chunk in the spill file is lost");
-            if let Some(part_leaf) = self.part.leaves.get(leaf) {
-                view.cache.forget(&self.cache_key(part_leaf, target)?);
-            }
-            let chunk = self.made(view, leaf, target)?;
-            chunk.read_at(inside, out).map_err(|error| self.lost(error))
-        });
-        Ok((read?, chunk.len()))
+        chunk: &mut Transcoding,
+        until: usize,
+    ) -> Result<(), ParquetError> {
+        let part_leaf = self.part.leaves.get(leaf);
+        let Some((part_leaf, LeafPlan::Stored { column, def_map })) =
+            part_leaf.map(|leaf| (leaf, &leaf.plan))
+        else {
+            return Err(self.part.corrupt("a leaf that is not stored".to_owned()));
+        };
+        let wanted = Wanted {
+            max_def: target.max_def,
+            def_map,
+            conversion: part_leaf.stored.map_or(Conversion::None, |s| s.conversion),
+        };
+        // A store is asked once for all of it.
+        let window = if self.part.opened.file.is_remote() {
+            u64::MAX
+        } else {
+            transcode::WINDOW
+        };
+        let counters = view.storage.counters();
+        self.with_ranges(*column, |stored, read| {
+            chunk.go_on((stored, wanted), (read, window), counters, until)
+        })
     }
 
     /// A made chunk cannot be read where it is kept.
@@ -320,24 +241,17 @@ impl<'a> GroupRows<'a> {
         view: &View,
         leaf: usize,
         target: &TargetLeaf,
+        begun: Transcoding,
     ) -> Result<MadeChunk, ParquetError> {
         let Some(part_leaf) = self.part.leaves.get(leaf) else {
             return Err(self.part.corrupt("a leaf without a plan".to_owned()));
         };
-        let counters = view.storage.counters();
         let misfit = |reason: String| self.part.corrupt(reason);
         match &part_leaf.plan {
-            LeafPlan::Stored { column, def_map } => {
-                let conversion = part_leaf.stored.map_or(Conversion::None, |s| s.conversion);
-                counters.chunks_transcoded.add(1);
-                let wanted = Wanted {
-                    max_def: target.max_def,
-                    def_map,
-                    conversion,
-                };
-                self.with_stored(*column, |chunk| {
-                    transcode::transcode(chunk, wanted, counters)
-                })
+            LeafPlan::Stored { .. } => {
+                let mut chunk = begun;
+                self.go_on(view, leaf, target, &mut chunk, usize::MAX)?;
+                Ok(chunk.into_made())
             }
             LeafPlan::Missing(missing) => {
                 let parents = match &missing.guide {
@@ -403,8 +317,8 @@ impl<'a> GroupRows<'a> {
         let counters = view.storage.counters();
         counters.chunks_transcoded.add(1);
         let stored = self.with_stored(column, |chunk| {
-            let (dictionary, pages) = find_pages(chunk)?;
             let read = |range| chunk.range(range).map(Cow::Borrowed);
+            let (dictionary, pages) = find_pages(chunk, &read)?;
             IntegerChunk::new(chunk, dictionary, pages, &read, counters).all()
         })?;
         Ok(stored
@@ -431,7 +345,21 @@ impl<'a> GroupRows<'a> {
         let range = self.part.chunk_range(self.group, column)?;
         let file = &self.part.opened.file;
         let bytes = file.read_range(range.start, range.end - range.start)?;
-        self.with_bytes(column, &bytes, f)
+        self.with_bytes(column, &bytes, range.end - range.start, f)
+    }
+
+    /// As [`GroupRows::with_ranges`], for who looks for pages in the chunk: of a store it is asked for at once.
+    pub fn with_pages<R>(
+        &self,
+        column: usize,
+        f: impl for<'c> FnOnce(StoredChunk<'c>, ReadRange<'c>) -> Result<R, PageError>,
+    ) -> Result<R, ParquetError> {
+        if !self.part.opened.file.is_remote() {
+            return self.with_ranges(column, f);
+        }
+        self.with_stored(column, |chunk| {
+            f(chunk, &|range| chunk.range(range).map(Cow::Borrowed))
+        })
     }
 
     /// As [`GroupRows::with_stored`]; the chunk has no bytes, and `f` asks for those it needs, by their place in it.
@@ -448,7 +376,7 @@ impl<'a> GroupRows<'a> {
             let bytes = bytes.map_err(|error| PageError::Read(error.into()))?;
             Ok(Vec::from(bytes))
         };
-        self.with_bytes(column, &[], |chunk| {
+        self.with_bytes(column, &[], range.end - range.start, |chunk| {
             f(chunk, &|wanted| read(wanted).map(Cow::Owned))
         })
     }
@@ -457,6 +385,7 @@ impl<'a> GroupRows<'a> {
         &self,
         column: usize,
         bytes: &[u8],
+        len: u64,
         f: impl FnOnce(StoredChunk<'_>) -> Result<R, E>,
     ) -> Result<R, ParquetError> {
         let footer = &self.part.opened.footer;
@@ -465,6 +394,7 @@ impl<'a> GroupRows<'a> {
         let stored = self.part.chunk(self.group, column)?;
         let chunk = StoredChunk {
             bytes,
+            len,
             codec: stored.codec,
             physical: leaf.physical,
             max_def: node.max_def,
@@ -478,15 +408,5 @@ impl<'a> GroupRows<'a> {
             PageError::Decode(error) => error.in_column(&node.name).in_file(self.part.path()),
             PageError::Read(error) => error,
         })
-    }
-}
-
-/// Whether a chunk takes longer to make than to read from the cache on disk: stored pages are read for it.
-fn is_dear(plan: &LeafPlan) -> bool {
-    match plan {
-        LeafPlan::Stored { .. } => true,
-        LeafPlan::Missing(missing) => missing.guide.is_some(),
-        LeafPlan::RowId { stored, .. } | LeafPlan::LastUpdated { stored, .. } => stored.is_some(),
-        LeafPlan::Position => false,
     }
 }

@@ -6,7 +6,6 @@
 //! group, or that the table is sorted or partitioned by. The bounds of such a column are proven when the footer is made,
 //! from a few of its pages (see `integers`), and written.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -154,10 +153,9 @@ pub fn exact(
     };
     let found = match by_index {
         Some(found) => found,
-        None => rows.with_stored(column, |chunk| {
-            let (dictionary, pages) = find_pages(chunk)?;
-            let read = |range| chunk.range(range).map(Cow::Borrowed);
-            IntegerChunk::new(chunk, dictionary, pages, &read, counters).extremes(known)
+        None => rows.with_pages(column, |chunk, read| {
+            let (dictionary, pages) = find_pages(chunk, read)?;
+            IntegerChunk::new(chunk, dictionary, pages, read, counters).extremes(known)
         })?,
     };
     let physical = rows.part.chunk(rows.group, column)?.physical;

@@ -24,10 +24,9 @@ pub enum DecodeError {
 
 impl From<PackedError> for DecodeError {
     fn from(error: PackedError) -> Self {
-        const WHAT: &str = "delta-encoded integers";
         match error {
-            PackedError::Truncated => DecodeError::truncated(WHAT),
-            PackedError::Corrupt(reason) => DecodeError::corrupt(WHAT, reason),
+            PackedError::Truncated(what) => DecodeError::truncated(what),
+            PackedError::Corrupt(what, reason) => DecodeError::corrupt(what, reason),
         }
     }
 }

@@ -173,7 +173,7 @@ impl ParquetFile {
         Ok(wanted)
     }
 
-    /// `len` bytes from `offset`, where one chunk that is made has them all: nothing is copied then.
+    /// `len` bytes from `offset`, where one chunk that is made whole has them all: nothing is copied then.
     pub fn read_shared(&self, offset: u64, len: usize) -> Result<Option<Bytes>, ParquetError> {
         let (_, Piece::Segment(index, segment)) = self.piece(offset) else {
             return Ok(None);
@@ -183,7 +183,8 @@ impl ParquetFile {
             return Ok(None);
         }
         self.with_rows(index, |rows, leaf, target| {
-            if !matches!(rows.content(leaf)?, SlotContent::Made) {
+            let is_made = matches!(rows.content(leaf)?, SlotContent::Made);
+            if !is_made || rows.grows(&self.view, leaf, target)?.is_some() {
                 return Ok(None);
             }
             let chunk = rows.made(&self.view, leaf, target)?;
@@ -344,9 +345,8 @@ impl ParquetFile {
         inside: u64,
         out: &mut [u8],
     ) -> Result<(), ParquetError> {
-        let holding = held.map(|held| (held, index, segment.len));
         self.with_rows(index, |rows, leaf, target| {
-            self.fill_slot_of(rows, (leaf, target), segment, holding, inside, out)
+            self.fill_slot_of(rows, (leaf, target), (index, segment), held, inside, out)
         })
     }
 
@@ -373,8 +373,8 @@ impl ParquetFile {
         &self,
         rows: GroupRows<'_>,
         (leaf, target): (usize, &TargetLeaf),
-        segment: Segment,
-        holding: Option<(&HeldChunks, usize, u64)>,
+        (index, segment): (usize, Segment),
+        held: Option<&HeldChunks>,
         inside: u64,
         out: &mut [u8],
     ) -> Result<(), ParquetError> {
@@ -396,8 +396,14 @@ impl ParquetFile {
                 zeros.fill(0);
             }
             SlotContent::Made => {
+                let (leaf, slot) = ((leaf, target), (index, segment.len));
                 let (mut filled, chunk_len) =
-                    rows.read_made(&self.view, leaf, target, holding, inside, out)?;
+                    rows.read_made(&self.view, leaf, slot, held, inside, out)?;
+                padding -= filled;
+                let Some(chunk_len) = chunk_len else {
+                    counters.padding_bytes_served.add(padding as u64);
+                    return Ok(());
+                };
                 let rest = segment
                     .len
                     .checked_sub(chunk_len)
@@ -415,7 +421,6 @@ impl ParquetFile {
                         segment.len
                     ))
                 })?;
-                padding -= filled;
                 let behind = (inside + filled as u64).saturating_sub(chunk_len);
                 let rest = out.get_mut(filled..).unwrap_or_default();
                 filled += copy_some(&filler, behind, rest);

@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 use super::codec::Scratch;
-use super::format::page_header_bounds;
+use super::format::{Page, PageHeader, page_header_bounds};
 use super::page::PageReader;
 use super::transcode::{Levels, StoredChunk, keep_of};
 use super::values::{self, plain_integers};
@@ -61,6 +61,9 @@ impl From<DecodeError> for PageError {
     }
 }
 
+/// Bytes that mostly hold a page's header, with its statistics.
+const HEADER_READ: u64 = 256;
+
 /// Gives a range of a chunk's bytes.
 pub type ReadRange<'a> = &'a (dyn Fn(Range<u64>) -> Result<Cow<'a, [u8]>, PageError> + 'a);
 
@@ -78,33 +81,42 @@ pub struct IntegerChunk<'a, 'r> {
     counters: &'a Counters,
 }
 
-fn index_of(offset: u64) -> usize {
-    usize::try_from(offset).unwrap_or(usize::MAX)
-}
-
-/// The pages of a chunk that is in memory: its dictionary's place, and its data pages.
+/// The pages of a flat chunk by their headers, and no more than these is read: its dictionary's place, and its data
+/// pages. What they hold is checked when they are decoded.
 pub fn find_pages(
     chunk: StoredChunk<'_>,
-) -> Result<(Option<Range<u64>>, Vec<PagePlace>), DecodeError> {
+    read: ReadRange<'_>,
+) -> Result<(Option<Range<u64>>, Vec<PagePlace>), PageError> {
     let (mut dictionary, mut pages) = (None, Vec::new());
     let (mut row, mut at) = (0, 0);
-    let mut reader = PageReader::new(chunk.bytes, chunk.codec, chunk.values);
-    while let Some(page) = reader.next_page()? {
-        let end = reader.position();
-        if page.is_dictionary() {
-            dictionary = Some(at..end);
-        } else {
-            let rows = u64::from(page.num_values());
-            let header = chunk.bytes.get(index_of(at)..index_of(end));
-            let bounds = header.and_then(page_header_bounds);
-            pages.push(PagePlace {
-                bytes: at..end,
-                first_row: row,
-                rows,
-                bounds: bounds
-                    .and_then(|[least, greatest]| Some((integer(&least)?, integer(&greatest)?))),
-            });
-            row += rows;
+    while row < chunk.rows {
+        let (bytes, header, len) = header_at(chunk, read, at)?;
+        let body = at.saturating_add(len as u64);
+        let end = body.saturating_add(u64::from(header.compressed_size));
+        if end > chunk.len {
+            return Err(DecodeError::truncated(WHAT).into());
+        }
+        match header.page {
+            Page::Dictionary { .. } if at == 0 => dictionary = Some(at..end),
+            Page::Dictionary { .. } => {
+                let reason = "has a dictionary page after its first page";
+                return Err(DecodeError::corrupt(WHAT, reason).into());
+            }
+            Page::DataV1 { num_values: 0, .. } | Page::DataV2 { num_values: 0, .. } => {}
+            Page::DataV1 { num_values, .. } | Page::DataV2 { num_values, .. } => {
+                let rows = u64::from(num_values);
+                let bounds = bytes.get(..len).and_then(page_header_bounds);
+                pages.push(PagePlace {
+                    bytes: at..end,
+                    first_row: row,
+                    rows,
+                    bounds: bounds.and_then(|[least, greatest]| {
+                        Some((integer(&least)?, integer(&greatest)?))
+                    }),
+                });
+                row += rows;
+            }
+            Page::Other(_) => {}
         }
         at = end;
     }
@@ -112,7 +124,26 @@ pub fn find_pages(
         return Ok((dictionary, pages));
     }
     let reason = format!("holds {row} rows, its row group {}", chunk.rows);
-    Err(DecodeError::corrupt(WHAT, reason))
+    Err(DecodeError::corrupt(WHAT, reason).into())
+}
+
+/// The page header that stands at `at`, with some bytes from there, and its length.
+fn header_at<'r>(
+    chunk: StoredChunk<'_>,
+    read: ReadRange<'r>,
+    at: u64,
+) -> Result<(Cow<'r, [u8]>, PageHeader, usize), PageError> {
+    let left = chunk.len.saturating_sub(at);
+    let mut len = HEADER_READ.min(left);
+    loop {
+        let bytes = read(at..at.saturating_add(len))?;
+        match PageHeader::parse(&bytes) {
+            Ok((header, header_len)) => return Ok((bytes, header, header_len)),
+            Err(error) if len == left => return Err(error.into()),
+            // It may go on behind them.
+            Err(_) => len = len.saturating_mul(16).min(left),
+        }
+    }
 }
 
 impl<'a, 'r> IntegerChunk<'a, 'r> {

@@ -14,10 +14,10 @@
 use std::borrow::Cow;
 
 use super::DecodeError;
-use super::bits::{bit_width, packed_len};
 use super::codec::{Scratch, decompress, decompress_front};
 use super::format::{Codec, Encoding, Page, PageHeader};
 use super::rle::{self, split_length_prefixed};
+use crate::packed::{bit_width, packed_len};
 
 /// The most values a page may have. Writers put some ten thousand in one, or as many as a row group has rows; decoded
 /// levels take four bytes each.
@@ -29,29 +29,80 @@ const WHAT: &str = "page";
 #[derive(Debug)]
 pub struct PageReader<'a> {
     rest: &'a [u8],
-    /// Bytes of the chunk.
-    len: usize,
+    /// Where in the chunk `rest` ends, in bytes.
+    end: u64,
     codec: Codec,
     /// Values of data pages that have not come yet.
     values_left: u64,
     started: bool,
 }
 
+/// Where the reading of a chunk's pages stands, to go on from there later: before its first page by default.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PagePosition {
+    /// In the chunk, in bytes.
+    pub at: u64,
+    /// Values of data pages that have come.
+    values: u64,
+    started: bool,
+}
+
 impl<'a> PageReader<'a> {
     /// Reads a chunk's bytes, which hold `num_values` values (nulls and list placeholders counted).
     pub fn new(chunk: &'a [u8], codec: Codec, num_values: u64) -> PageReader<'a> {
+        PageReader::resume(chunk, codec, num_values, PagePosition::default())
+    }
+
+    /// Goes on in a chunk of `num_values` values, of whose bytes there are some from `place` on.
+    pub fn resume(
+        bytes: &'a [u8],
+        codec: Codec,
+        num_values: u64,
+        place: PagePosition,
+    ) -> PageReader<'a> {
         PageReader {
-            rest: chunk,
-            len: chunk.len(),
+            rest: bytes,
+            end: place.at.saturating_add(bytes.len() as u64),
             codec,
-            values_left: num_values,
-            started: false,
+            values_left: num_values.saturating_sub(place.values),
+            started: place.started,
         }
     }
 
     /// Where in the chunk the last page that was given ends, in bytes.
     pub fn position(&self) -> u64 {
-        (self.len - self.rest.len()) as u64
+        self.end - self.rest.len() as u64
+    }
+
+    /// Where to [resume](PageReader::resume) behind the last page that was given, in a chunk of `num_values` values.
+    pub fn place(&self, num_values: u64) -> PagePosition {
+        PagePosition {
+            at: self.position(),
+            values: num_values.saturating_sub(self.values_left),
+            started: self.started,
+        }
+    }
+
+    /// Whether the next page's bytes are all there.
+    pub fn has_whole_page(&self) -> bool {
+        self.values_left == 0
+            || self
+                .next_page_len()
+                .is_some_and(|len| len <= self.rest.len())
+    }
+
+    /// How many bytes, from where this stands, the next dictionary or data page takes to its end: at least so many where
+    /// they are more than there are. `None`: its header is not whole, or not one.
+    pub fn next_page_len(&self) -> Option<usize> {
+        let mut len = 0usize;
+        loop {
+            let (header, header_len) = PageHeader::parse(self.rest.get(len..)?).ok()?;
+            let size = usize::try_from(header.compressed_size).ok()?;
+            len = len.checked_add(header_len)?.checked_add(size)?;
+            if !matches!(header.page, Page::Other(_)) || len >= self.rest.len() {
+                return Some(len);
+            }
+        }
     }
 
     /// The next dictionary or data page; `None` once all values have come. Pages of other types are passed over.

@@ -10,8 +10,9 @@
 //! The filters append the values that stay, in the same encoding: as many bytes as those values take in the source.
 
 use super::DecodeError;
-use super::bits::{BitWriter, packed_len};
+use super::bits::BitWriter;
 use super::keep::KeepRuns;
+use crate::packed::packed_len;
 
 const WHAT: &str = "plain values";
 

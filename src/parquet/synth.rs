@@ -3,7 +3,6 @@
 //! A constant is one dictionary entry and one run; a null column is one run of levels; row ids are delta-encoded, a few
 //! bytes for each run of rows without a gap.
 
-use super::bits::bit_width;
 use super::delta;
 use super::format::Encoding;
 use super::levels::Entry;
@@ -11,6 +10,7 @@ use super::made::{MadeChunk, level_width, rle_run};
 use super::rle;
 use super::target::TargetLeaf;
 use crate::iceberg::value::Value;
+use crate::packed::bit_width;
 use crate::rows::file_schema::Physical;
 
 /// The most entries that a default is written out for in one row group; at 2 levels and an index each, 1.5 GiB.

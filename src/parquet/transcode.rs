@@ -12,11 +12,11 @@ use super::DecodeError;
 use super::codec::Scratch;
 use super::convert::Conversion;
 use super::format::Codec;
-use super::integers::PageError;
+use super::integers::{PageError, ReadRange};
 use super::keep::KeepRuns;
 use super::levels::Guide;
 use super::made::{MadeChunk, level_width};
-use super::page::{self, PageParts, PageReader, RawPage};
+use super::page::{self, PageParts, PagePosition, PageReader, RawPage};
 use super::rle;
 use super::synth::Parent;
 use super::values::filter_values;
@@ -28,10 +28,16 @@ const WHAT: &str = "column chunk";
 /// Memory taken for a chunk before any page has come, in bytes at most.
 const MAX_RESERVED: u64 = 64 << 20;
 
+/// Bytes of a stored chunk that are read at once: some pages, that are still near when they are decompressed.
+pub const WINDOW: u64 = 256 << 10;
+
 /// A column chunk as it is stored.
 #[derive(Clone, Copy, Debug)]
 pub struct StoredChunk<'a> {
+    /// None where they are asked for.
     pub bytes: &'a [u8],
+    /// Bytes that it takes as it is stored.
+    pub len: u64,
     pub codec: Codec,
     pub physical: Physical,
     pub max_def: u16,
@@ -64,34 +70,108 @@ pub struct Wanted<'a> {
     pub conversion: Conversion,
 }
 
-/// Transcodes a chunk.
-pub fn transcode(
-    chunk: StoredChunk<'_>,
-    wanted: Wanted<'_>,
-    counters: &Counters,
-) -> Result<MadeChunk, DecodeError> {
-    let mut out = MadeChunk::default();
-    // About what it will take, so that it need not move as it grows. The footer may claim anything.
-    let size = chunk.uncompressed.min(MAX_RESERVED);
-    let _ = out
-        .bytes
-        .try_reserve(usize::try_from(size + size / 64).unwrap_or(0));
-    let mut rows = RowCursor::new(chunk);
-    let mut scratch = Scratch::default();
-    let mut pages = PageReader::new(chunk.bytes, chunk.codec, chunk.values);
-    while let Some(page) = pages.next_page()? {
-        let body = page.decompress_with(&mut scratch)?;
-        if page.is_dictionary() {
-            let values = convert(wanted.conversion, &body)?;
-            out.push_dictionary(page.num_values(), &values);
-        } else {
-            counters.pages_decoded.add(1);
-            let parts = page.split(&body, chunk.max_rep, chunk.max_def)?;
-            data_page(chunk, wanted, &page, &parts, &mut rows, &mut out)?;
+/// A chunk that is transcoded, as far as that has come: its pages come one after the other, and each is whole at once.
+#[derive(Debug, Default)]
+pub struct Transcoding {
+    made: MadeChunk,
+    /// Bytes of it that are the dictionary page.
+    dictionary_len: usize,
+    pages: PagePosition,
+    rows: RowPosition,
+    ended: bool,
+}
+
+impl Transcoding {
+    /// The pages that are there.
+    pub fn bytes(&self) -> &[u8] {
+        &self.made.bytes
+    }
+
+    /// Whether all pages are there.
+    pub fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// The chunk, once it has ended.
+    pub fn into_made(self) -> MadeChunk {
+        self.made
+    }
+
+    /// How far to go for a reader of the bytes up to `end`: as far again as it has come, since whoever goes on mostly
+    /// reads the rest. So the first pages cost what they take, and all of them little more than at one go.
+    pub fn worth(&self, end: usize) -> usize {
+        let len = self.made.bytes.len();
+        end.max(len + (len - self.dictionary_len))
+    }
+
+    /// Goes on until there are `until` bytes, or to the end. `read` gives bytes of the chunk, which are asked for in
+    /// pieces of `window` bytes, or of a page where that is longer.
+    pub fn go_on(
+        &mut self,
+        (chunk, wanted): (StoredChunk<'_>, Wanted<'_>),
+        (read, window): (ReadRange<'_>, u64),
+        counters: &Counters,
+        until: usize,
+    ) -> Result<(), PageError> {
+        if self.pages.at == 0 {
+            counters.chunks_transcoded.add(1);
+            // About what it will take, so that it need not move as it grows. The footer may claim anything.
+            let size = chunk.uncompressed.min(MAX_RESERVED);
+            let size = usize::try_from(size + size / 64).unwrap_or(0);
+            let _ = self.made.bytes.try_reserve(size);
+        }
+        let mut scratch = Scratch::default();
+        let mut rows = RowCursor::resume(chunk, self.rows);
+        while !self.ended && self.made.bytes.len() < until {
+            let (bytes, is_last) = self.next_bytes(chunk, read, window)?;
+            let mut pages = PageReader::resume(&bytes, chunk.codec, chunk.values, self.pages);
+            while self.made.bytes.len() < until && (is_last || pages.has_whole_page()) {
+                let Some(page) = pages.next_page()? else {
+                    rows.finish()?;
+                    self.ended = true;
+                    break;
+                };
+                let body = page.decompress_with(&mut scratch)?;
+                if page.is_dictionary() {
+                    let values = convert(wanted.conversion, &body)?;
+                    self.made.push_dictionary(page.num_values(), &values);
+                    self.dictionary_len = self.made.bytes.len();
+                } else {
+                    counters.pages_decoded.add(1);
+                    let parts = page.split(&body, chunk.max_rep, chunk.max_def)?;
+                    data_page(chunk, wanted, &page, &parts, &mut rows, &mut self.made)?;
+                }
+                self.pages = pages.place(chunk.values);
+                self.rows = rows.position;
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of the chunk from the next page on, and whether they are the last: at least a page.
+    fn next_bytes<'r>(
+        &self,
+        chunk: StoredChunk<'_>,
+        read: ReadRange<'r>,
+        window: u64,
+    ) -> Result<(Cow<'r, [u8]>, bool), PageError> {
+        let start = self.pages.at;
+        let left = chunk.len.saturating_sub(start);
+        let mut len = window.min(left);
+        loop {
+            let bytes = read(start..start.saturating_add(len))?;
+            if len == left {
+                return Ok((bytes, true));
+            }
+            let pages = PageReader::resume(&bytes, chunk.codec, chunk.values, self.pages);
+            if pages.has_whole_page() {
+                return Ok((bytes, false));
+            }
+            // The page, and what was asked for at first behind it. What is no page is met when all is there.
+            let page = pages.next_page_len().map_or(left, |len| len as u64);
+            len = page.saturating_add(window).min(left);
         }
     }
-    rows.finish()?;
-    Ok(out)
 }
 
 fn data_page(
@@ -282,21 +362,41 @@ fn all_present(levels: &page::Levels<'_>) -> Result<bool, DecodeError> {
 /// Walks a chunk's rows across its pages.
 struct RowCursor<'a> {
     rows: u64,
+    position: RowPosition,
+    /// Deleted rows behind the current one.
+    deleted: &'a [u32],
+}
+
+/// Where in its rows a walk stands.
+#[derive(Clone, Copy, Debug)]
+struct RowPosition {
     /// Rows that have begun.
     begun: u64,
-    /// Deleted rows at or after the current one.
-    deleted: &'a [u32],
     /// Whether the current row, which may go on in the next page, is kept.
     keeping: bool,
 }
 
+impl Default for RowPosition {
+    fn default() -> RowPosition {
+        RowPosition {
+            begun: 0,
+            keeping: true,
+        }
+    }
+}
+
 impl<'a> RowCursor<'a> {
     fn new(chunk: StoredChunk<'a>) -> Self {
+        RowCursor::resume(chunk, RowPosition::default())
+    }
+
+    fn resume(chunk: StoredChunk<'a>, position: RowPosition) -> Self {
+        let deleted = chunk.deleted;
+        let passed = deleted.partition_point(|row| u64::from(*row) < position.begun);
         RowCursor {
             rows: chunk.rows,
-            begun: 0,
-            deleted: chunk.deleted,
-            keeping: true,
+            position,
+            deleted: deleted.get(passed..).unwrap_or_default(),
         }
     }
 
@@ -308,26 +408,26 @@ impl<'a> RowCursor<'a> {
         let mut keep = KeepRuns::new();
         for level in rep {
             if *level == 0 {
-                let row = self.begun;
-                self.begun += 1;
-                self.keeping = match self.deleted.split_first() {
+                let row = self.position.begun;
+                self.position.begun += 1;
+                self.position.keeping = match self.deleted.split_first() {
                     Some((first, rest)) if u64::from(*first) == row => {
                         self.deleted = rest;
                         false
                     }
                     _ => true,
                 };
-            } else if self.begun == 0 {
+            } else if self.position.begun == 0 {
                 return Err(DecodeError::corrupt(WHAT, "starts in the middle of a row"));
             }
-            keep.push(self.keeping, 1);
+            keep.push(self.position.keeping, 1);
         }
         Ok(keep)
     }
 
     fn advance_flat(&mut self, entries: usize) -> Result<KeepRuns, DecodeError> {
-        let start = self.begun;
-        self.begun += entries as u64;
+        let start = self.position.begun;
+        self.position.begun += entries as u64;
         let keep = keep_of(self.deleted, start, entries as u64);
         // Each of the deleted rows is `start` or later.
         let here = keep.total() - keep.kept();
@@ -336,10 +436,13 @@ impl<'a> RowCursor<'a> {
     }
 
     fn finish(&self) -> Result<(), DecodeError> {
-        if self.begun == self.rows {
+        if self.position.begun == self.rows {
             return Ok(());
         }
-        let reason = format!("holds {} rows, its row group {}", self.begun, self.rows);
+        let reason = format!(
+            "holds {} rows, its row group {}",
+            self.position.begun, self.rows
+        );
         Err(DecodeError::corrupt(WHAT, reason))
     }
 }

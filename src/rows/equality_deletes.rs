@@ -32,6 +32,7 @@ use super::file_schema::NodeId;
 use super::parquet_reader::ParquetReader;
 use super::position_deletes::{content_key, open_delete};
 use super::projection::{FieldSource, ProjectedField, ProjectionContext, project};
+use super::row_bits::RowBits;
 
 use keys::{Cell, KeyCollector, KeyColumn, KeySet};
 
@@ -99,6 +100,8 @@ struct SetMatch {
 enum KeySource {
     Leaf(NodeId),
     Constant(Cell),
+    /// Where this struct of the file is present; else null.
+    Within(NodeId, Cell),
 }
 
 impl<'a> KeyMatch<'a> {
@@ -270,10 +273,22 @@ impl<'a> KeyMatch<'a> {
         };
         let mut deleted = RoaringTreemap::new();
         for SetMatch { keys, columns } in matches {
-            let bounds = word_bounds(reader, row_group, columns);
+            let word = word_column(columns);
+            let bounds = word.and_then(|node| reader.bounds(row_group, node));
             if bounds.is_some_and(|bounds| !keys.may_hold(bounds)) {
                 continue;
             }
+            let counters = self.storage.counters();
+            if let (Some(node), KeySet::Words { words, null }) = (word, &**keys) {
+                let mut found = RowBits::new(first);
+                let ask = |word| words.contains(word);
+                if let Some(asked) = reader.ask_words(row_group, node, ask, *null, &mut found) {
+                    counters.equality_keys_asked.add(asked);
+                    deleted |= found.positions();
+                    continue;
+                }
+            }
+            counters.equality_keys_asked.add(rows);
             let mut positions = Vec::new();
             for_each_batch(
                 reader,
@@ -295,16 +310,12 @@ impl<'a> KeyMatch<'a> {
     }
 }
 
-/// The bounds of a row group's one key column, where it is of integers that are stored as they are compared, and holds no
-/// null.
-fn word_bounds(
-    reader: &ParquetReader,
-    row_group: usize,
-    columns: &[(KeySource, PrimitiveType)],
-) -> Option<(i64, i64)> {
+/// The one key column, where its words are the integers that a file stores: unless they are unsigned, which the readers
+/// of a column see.
+fn word_column(columns: &[(KeySource, PrimitiveType)]) -> Option<NodeId> {
     use PrimitiveType as T;
     match columns {
-        [(KeySource::Leaf(node), T::Int | T::Long | T::Date)] => reader.bounds(row_group, *node),
+        [(KeySource::Leaf(node), T::Int | T::Long | T::Date)] => Some(*node),
         _ => None,
     }
 }
@@ -430,7 +441,8 @@ impl KeyField {
         context: &ProjectionContext<'_>,
     ) -> Result<KeySource, RowsError> {
         let projection = project(std::slice::from_ref(path), schema, context)?;
-        let source = projection.fields.first().and_then(descend);
+        let field = projection.fields.first();
+        let source = field.and_then(|field| descend(field, None));
         source.ok_or_else(|| {
             RowsError::corrupt(
                 context.path,
@@ -440,17 +452,22 @@ impl KeyField {
     }
 }
 
-/// Down the way to the key: its leaf, or the constant that stands for it or for a struct above it.
-fn descend(field: &ProjectedField) -> Option<KeySource> {
+/// Down the way to the key: its leaf, or the constant that stands for it or for a struct above it. `parent` is the struct
+/// of the file that it lies in.
+fn descend(field: &ProjectedField, parent: Option<NodeId>) -> Option<KeySource> {
     match &field.source {
         FieldSource::Leaf { node } => Some(KeySource::Leaf(*node)),
-        FieldSource::Struct { fields, .. } => descend(fields.first()?),
+        FieldSource::Struct { node, fields } => descend(fields.first()?, Some(*node)),
         FieldSource::Constant(value) => {
             let mut value = value.as_ref();
             while let Some(Value::Struct(values)) = value {
                 value = values.first()?.as_ref();
             }
-            Cell::of(value).map(KeySource::Constant)
+            let cell = Cell::of(value)?;
+            Some(match parent {
+                Some(parent) if cell != Cell::Null => KeySource::Within(parent, cell),
+                _ => KeySource::Constant(cell),
+            })
         }
         FieldSource::Variant { .. } | FieldSource::List { .. } | FieldSource::Map { .. } => None,
     }
@@ -511,6 +528,7 @@ fn for_each_batch(
         .iter()
         .map(|(source, _)| match source {
             KeySource::Leaf(node) => reader.column(row_group, *node).map(Some),
+            KeySource::Within(parent, _) => reader.presence(row_group, *parent).map(Some),
             KeySource::Constant(_) => Ok(None),
         })
         .collect::<Result<Vec<_>, _>>()?;
@@ -522,7 +540,7 @@ fn for_each_batch(
         for ((source, ty), reader) in columns.iter().zip(&mut readers) {
             batch.push(match (source, reader) {
                 (KeySource::Constant(cell), _) => KeyColumn::Constant(cell.clone()),
-                (KeySource::Leaf(_), reader) => {
+                (source, reader) => {
                     let read = match reader {
                         Some(reader) => reader.next_batch()?,
                         None => None,
@@ -531,8 +549,13 @@ fn for_each_batch(
                         RowsError::corrupt(path, "a key column ends before its row group")
                     })?;
                     batch_rows = read.rows;
-                    KeyColumn::decode(read, ty)
-                        .map_err(|reason| RowsError::corrupt(path, reason))?
+                    match source {
+                        KeySource::Within(_, cell) => {
+                            KeyColumn::constant_where(read.presence().collect(), cell)
+                        }
+                        _ => KeyColumn::decode(read, ty)
+                            .map_err(|reason| RowsError::corrupt(path, reason))?,
+                    }
                 }
             });
         }

@@ -127,6 +127,19 @@ impl FileSchema {
         }
     }
 
+    /// The first leaf below a group that does not repeat.
+    pub fn leaf_below(&self, group: NodeId) -> Option<NodeId> {
+        let children = &self.get(group)?.children;
+        children.iter().find_map(|id| {
+            let child = self.get(*id)?;
+            match child.leaf {
+                _ if child.repetition == Repetition::Repeated => None,
+                Some(_) => Some(*id),
+                None => self.leaf_below(*id),
+            }
+        })
+    }
+
     /// Reads a node as a list, by Parquet's rules of backward compatibility (`LogicalTypes.md`, "Lists").
     ///
     /// The element of a two-level list is the repeated node itself; that of a three-level list is its only child. A

@@ -14,15 +14,17 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::file::statistics::Statistics;
+use parquet::schema::types::ColumnDescPtr;
 
 use crate::storage::chunk_reader::SourceReader;
 use crate::storage::{SourceFile, StorageError};
 
 use super::RowsError;
-use super::file_schema::{Annotation, FileSchema, NodeId, Physical};
+use super::file_schema::{Annotation, FileNode, FileSchema, NodeId, Physical};
 
 mod deltas;
 mod schema;
+mod words;
 
 use deltas::DeltasAsPlain;
 
@@ -101,11 +103,47 @@ impl ParquetReader {
         }
     }
 
+    /// A leaf of this struct, whose [`Batch::presence`] tells in which rows of one row group the struct is present.
+    ///
+    /// # Errors
+    /// As [`ParquetReader::column`]; and where all leaves of the struct repeat.
+    pub fn presence(&self, row_group: usize, group: NodeId) -> Result<LeafReader, RowsError> {
+        let struct_and_leaf = self.schema.get(group).zip(self.schema.leaf_below(group));
+        let (group, leaf) = struct_and_leaf.ok_or_else(|| {
+            let feature =
+                "equality deletes on a column that was added to a struct of lists and maps";
+            RowsError::unsupported(&self.path, feature)
+        })?;
+        let reader = self.column(row_group, leaf)?;
+        Ok(LeafReader {
+            present_from: group.max_def,
+            ..reader
+        })
+    }
+
     /// A leaf column of one row group.
     ///
     /// # Errors
     /// The column repeats, lies in another file, or cannot be read.
     pub fn column(&self, row_group: usize, node: NodeId) -> Result<LeafReader, RowsError> {
+        let chunk = self.chunk(row_group, node)?;
+        let reader = guarded(&self.path, || {
+            Ok(get_column_reader(chunk.column, chunk.pages))
+        })?;
+        Ok(LeafReader {
+            path: self.path.clone(),
+            name: chunk.node.name.clone(),
+            annotation: chunk.node.annotation,
+            max_def: chunk.node.max_def,
+            present_from: chunk.node.max_def,
+            left: chunk.rows,
+            levels: Vec::new(),
+            reader,
+        })
+    }
+
+    /// The pages of a leaf column of one row group.
+    fn chunk(&self, row_group: usize, node: NodeId) -> Result<Chunk<'_>, RowsError> {
         let corrupt = |reason: &str| RowsError::corrupt(&self.path, reason);
         let leaf = self
             .schema
@@ -133,30 +171,33 @@ impl ParquetReader {
         }
         let rows = usize::try_from(group.num_rows())
             .map_err(|_| corrupt("a row group has an impossible size"))?;
-        let reader = guarded(&self.path, || {
+        let pages = guarded(&self.path, || -> Result<Box<dyn PageReader>, _> {
             let (start, len) = chunk.byte_range();
             let source = Arc::new(self.source.within(start..start.saturating_add(len)));
             let pages = SerializedPageReader::new(source, chunk, rows, None)?;
-            let pages: Box<dyn PageReader> = match leaf.physical {
+            Ok(match leaf.physical {
                 Physical::Int32 => Box::new(DeltasAsPlain {
                     pages,
                     max_def: node.max_def,
                 }),
                 _ => Box::new(pages),
-            };
-            Ok(get_column_reader(chunk.column_descr_ptr(), pages))
+            })
         })?;
-        let name = node.name.clone();
-        Ok(LeafReader {
-            path: self.path.clone(),
-            name,
-            annotation: node.annotation,
-            max_def: node.max_def,
-            left: rows,
-            levels: Vec::new(),
-            reader,
+        Ok(Chunk {
+            node,
+            column: chunk.column_descr_ptr(),
+            rows,
+            pages,
         })
     }
+}
+
+/// A leaf column of one row group, nothing of it read.
+struct Chunk<'a> {
+    node: &'a FileNode,
+    column: ColumnDescPtr,
+    rows: usize,
+    pages: Box<dyn PageReader>,
 }
 
 /// Reads one column of one row group, in order.
@@ -165,6 +206,8 @@ pub struct LeafReader {
     name: String,
     annotation: Annotation,
     max_def: u16,
+    /// The definition level from which on a row counts as present.
+    present_from: u16,
     /// Rows not yet read.
     left: usize,
     levels: Vec<i16>,
@@ -179,7 +222,7 @@ pub struct Batch<'a> {
     pub annotation: Annotation,
     /// The definition level of each row; empty where the column is required.
     levels: &'a [i16],
-    max_def: u16,
+    present_from: u16,
     /// The values of the rows that have one, in order.
     pub values: Values,
 }
@@ -190,17 +233,17 @@ impl Batch<'_> {
         self.values.len() == self.rows
     }
 
-    /// Whether each row has a value, in order.
+    /// Whether each row has a value (or its struct has, see [`ParquetReader::presence`]), in order.
     pub fn presence(&self) -> impl Iterator<Item = bool> + '_ {
         let required = self.levels.is_empty();
-        let max_def = self.max_def;
+        let present_from = self.present_from;
         let level = move |row: usize| {
             self.levels
                 .get(row)
                 .copied()
                 .and_then(|level| u16::try_from(level).ok())
         };
-        (0..self.rows).map(move |row| required || level(row) == Some(max_def))
+        (0..self.rows).map(move |row| required || level(row) >= Some(present_from))
     }
 }
 
@@ -289,7 +332,7 @@ impl LeafReader {
             rows,
             annotation: self.annotation,
             levels,
-            max_def: self.max_def,
+            present_from: self.present_from,
             values,
         }))
     }

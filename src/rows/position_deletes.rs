@@ -49,9 +49,11 @@ pub fn deleted_positions(
     let mut found: Vec<Arc<RoaringTreemap>> = Vec::new();
     for delete in &file.deletes.position {
         let split = read_split(delete, storage, cache)?;
-        let named = split.named(&file.file.path).iter();
+        let named = split.named(&file.file.path);
+        storage.locate(named.iter().map(|(path, _)| path.as_ref()))?;
         found.extend(
             named
+                .iter()
                 .filter(|(path, _)| storage.canonical(path) == data_path)
                 .map(|(_, p)| p.clone()),
         );

@@ -461,12 +461,19 @@ impl Projector<'_> {
     fn absent(&self, field: &Arc<NestedField>) -> Result<ProjectedField, RowsError> {
         let value = match &field.ty {
             Type::Primitive(ty) => match self.context.partition.get(&field.id) {
-                Some(Some(value)) => Some(value.promote(ty).ok_or_else(|| {
-                    self.corrupt(format!(
-                        "its partition value for {:?} is not of that column's type",
-                        field.name
-                    ))
-                })?),
+                Some(Some(value)) => {
+                    // Manifests give it in the type that the column has now, which an old view knows nothing of.
+                    let value = value
+                        .promote(ty)
+                        .or_else(|| value.before_promotion(ty))
+                        .ok_or_else(|| {
+                            self.corrupt(format!(
+                                "its partition value for {:?} is not of that column's type",
+                                field.name
+                            ))
+                        })?;
+                    Some(value)
+                }
                 Some(None) => None,
                 None => field.initial_default.clone(),
             },

@@ -79,11 +79,22 @@ impl TestTable {
         group_rows: usize,
         columns: Vec<(Field, ArrayRef)>,
     ) -> DataFile {
-        let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = columns.into_iter().unzip();
-        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).unwrap();
         let properties = WriterProperties::builder()
             .set_max_row_group_row_count(Some(group_rows))
             .build();
+        self.parquet_as(content, name, properties, columns)
+    }
+
+    /// The same of a file written in a way of its own.
+    pub fn parquet_as(
+        &self,
+        content: FileContent,
+        name: &str,
+        properties: WriterProperties,
+        columns: Vec<(Field, ArrayRef)>,
+    ) -> DataFile {
+        let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = columns.into_iter().unzip();
+        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).unwrap();
         let file = File::create(self.directory.path().join(name)).unwrap();
         let options = ArrowWriterOptions::new()
             .with_properties(properties)

@@ -323,6 +323,12 @@ pub fn named_by_bounds(
         .collect()
 }
 
+/// The one data file that a vector or position deletes name.
+pub fn named(file: &DataFile) -> Option<&str> {
+    let referenced = file.deletes().referenced_data_file.as_deref();
+    referenced.or_else(|| only_path(file))
+}
+
 /// The one data file that position deletes name, where their bounds say so.
 fn only_path(file: &DataFile) -> Option<&str> {
     fn path_bound(bounds: &[(FieldId, Box<[u8]>)]) -> Option<&[u8]> {

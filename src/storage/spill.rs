@@ -102,7 +102,10 @@ pub fn unnamed_file() -> io::Result<File> {
     // Not every file system has files without names.
     let path = directory.join(format!("bergfs-{}", uuid::Uuid::from_u128(random()?)));
     let created = flags | OFlags::CREATE | OFlags::EXCL;
-    let file = rustix::fs::open(&path, created, mode)?;
+    let file = rustix::fs::open(&path, created, mode).map_err(|error| {
+        let error = io::Error::from(error);
+        io::Error::new(error.kind(), format!("{}: {error}", directory.display()))
+    })?;
     std::fs::remove_file(&path)?;
     Ok(File::from(file))
 }

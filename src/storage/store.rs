@@ -29,7 +29,9 @@ use crate::counters::Counters;
 mod azure;
 mod gcs;
 mod grant;
+mod listing;
 mod place;
+mod renewable;
 mod s3;
 mod transport;
 

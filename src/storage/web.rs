@@ -388,31 +388,4 @@ fn to_u64(len: usize) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_range_says_how_long_it_is() {
-        assert_eq!(range_len("bytes 0-0/1"), Some(1));
-        assert_eq!(range_len("bytes 10-19/*"), Some(10));
-        for broken in [
-            "bytes */5",
-            "bytes 5-4/9",
-            "bytes 0-18446744073709551615/9",
-            "",
-        ] {
-            assert_eq!(range_len(broken), None, "{broken}");
-        }
-    }
-
-    #[test]
-    fn pauses_are_at_least_half_and_at_most_what_they_are_meant_to_be() {
-        for _ in 0..100 {
-            let pause = jittered(FIRST_PAUSE);
-            assert!(
-                FIRST_PAUSE / 2 <= pause && pause <= FIRST_PAUSE,
-                "{pause:?}"
-            );
-        }
-    }
-}
+mod tests;

@@ -130,3 +130,10 @@ reported() { # words...
     refused "$MNT/current/plain.parquet"
     reported "$(basename "$file")"
 }
+
+@test "a directory for temporary files that is not there is named where one is needed" {
+    TMPDIR=/no/such/directory "$BERGFS" mount "$FIXTURES/java_formats/avro_evolved" "$MNT"
+    run cat "$MNT/current/avro_evolved.parquet"
+    [ "$status" -ne 0 ]
+    grep -q "avro: its conversion to Parquet: /no/such/directory: No such file" "$MNT/.bergfs/errors"
+}

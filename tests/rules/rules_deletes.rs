@@ -110,6 +110,43 @@ fn rule_26_columns_of_a_delete_file_are_known_by_id_and_its_row_column_is_not_re
     shows(&mut t, left(2, [0, 2]));
 }
 
+/// A table that was moved twice, by programs that changed some of the paths it records and not others.
+#[test]
+fn rule_26_deletes_find_their_file_by_paths_of_before_the_table_was_moved() {
+    let old = |entry: &Entry, place: &str| {
+        let (_, name) = entry.path.rsplit_once('/').unwrap();
+        format!("{place}/data/{name}")
+    };
+    let places = [None, Some("s3://bucket/older/t"), Some("/no/such/place/t")];
+    let pairs = places
+        .iter()
+        .flat_map(|a| places.iter().map(move |b| (*a, *b)));
+    for (of_data, of_delete) in pairs {
+        for kind in ["positions", "referenced", "vector"] {
+            let version = if kind == "vector" { 3 } else { 2 };
+            let mut t = TableBuilder::new(version, "1 id: long");
+            let a = t.data(json!([[0], [1], [2]]));
+            let spelled = |place: Option<&str>| match place {
+                Some(place) => old(&a, place),
+                None => a.path.clone(),
+            };
+            let named = spelled(of_delete);
+            let d = match kind {
+                "positions" => t.position_deletes(&[(&named, 1)]),
+                "referenced" => t
+                    .position_deletes(&[(&named, 1)])
+                    .with(|e| e.referenced_data_file = Some(named.clone())),
+                _ => t
+                    .vector(&a, &[1])
+                    .with(|e| e.referenced_data_file = Some(named.clone())),
+            };
+            let data = a.with(|e| e.path = spelled(of_data));
+            t.commit(Commit::of([data, d]));
+            shows(&mut t, left(version, [0, 2]));
+        }
+    }
+}
+
 #[test]
 fn rule_26_a_null_or_negative_position_and_a_null_path_are_refused() {
     for row in [json!([null, 0]), json!(["PATH", null]), json!(["PATH", -1])] {

@@ -214,6 +214,16 @@ fn rule_22_garbage_metrics_lose_no_row() {
 }
 
 #[test]
+fn rule_23_one_file_live_under_its_path_and_under_that_of_before_a_move_is_refused() {
+    let mut t = TableBuilder::new(2, "1 id: long");
+    let a = t.data(json!([[1]]));
+    let (_, name) = a.path.rsplit_once('/').unwrap();
+    let moved = a.with(|e| e.path = format!("s3://bucket/older/t/data/{name}"));
+    t.commit(Commit::of([a.clone()]).and([moved]));
+    refuses(&mut t, EIO, &["in the snapshot twice"]);
+}
+
+#[test]
 fn rule_23_one_path_live_twice_is_refused() {
     let (mut t, a) = one_file(2);
     t.commit(Commit::of([a.clone()]));

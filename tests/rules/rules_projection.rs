@@ -314,6 +314,28 @@ fn rule_42_a_partition_value_is_promoted_too() {
 }
 
 #[test]
+fn rule_42_a_partition_value_fills_the_column_of_a_snapshot_from_before_the_promotion() {
+    let cases = [
+        ("int", "long", json!(-7)),
+        ("float", "double", json!(1.5)),
+        ("decimal(9,2)", "decimal(18,2)", json!("1.25")),
+    ];
+    for (old, new, value) in cases {
+        let mut t = TableBuilder::new(2, &format!("1 id: long, 2 p: {old}"));
+        t.partition_by(0, "1000 p = identity(2)");
+        let a = t.write(
+            Data::rows(json!([[1]]))
+                .schema("1 id: long")
+                .partition(0, json!([value])),
+        );
+        t.commit(Commit::of([a]));
+        t.evolve(&format!("1 id: long, 2 p: {new}"));
+        shows(&mut t, json!([[1, value]]));
+        view_shows(&t, "snapshots/1001", json!([[1, value]]));
+    }
+}
+
+#[test]
 fn rule_43_bounds_of_the_type_before_promotion_lose_no_delete() {
     let mut t = TableBuilder::new(2, "1 id: int");
     let int = |v: i32| v.to_le_bytes().to_vec();

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use bergfs::cache::Cache;
 use bergfs::catalog::directory::StoreDirectoryCatalog;
+use bergfs::catalog::{Catalog, TableIdent};
 use bergfs::counters::Counters;
 use bergfs::storage::StorageOptions;
 use bytes::Bytes;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use serde_json::json;
+use url::Url;
 
 use crate::builder::open::Opened;
 use crate::builder::{Commit, TableBuilder};
@@ -26,6 +28,13 @@ fn files(asked: &[Asked]) -> Vec<&str> {
     files
         .map(|asked| asked.path.rsplit('/').next().unwrap())
         .collect()
+}
+
+/// The levels that were listed.
+fn listed(asked: &[Asked]) -> Vec<String> {
+    let pairs = asked.iter().flat_map(|asked| asked.query.split('&'));
+    let prefixes = pairs.filter_map(|pair| pair.strip_prefix("prefix="));
+    prefixes.map(|prefix| prefix.replace("%2F", "/")).collect()
 }
 
 pub fn footer(opened: &Opened) -> ParquetMetaData {
@@ -60,7 +69,7 @@ fn bounds(asked: &[Asked]) -> (u64, u64) {
 }
 
 #[test]
-fn a_look_at_a_table_costs_a_listing_its_hint_and_its_metadata() {
+fn a_look_at_a_table_that_was_just_opened_costs_its_hint_and_its_metadata() {
     let shelf = Shelf::new();
     shelf.put(&wide(), "wh/t");
     let opened = shelf.open("s3://b/wh/t");
@@ -73,14 +82,48 @@ fn a_look_at_a_table_costs_a_listing_its_hint_and_its_metadata() {
     opened.list("").unwrap();
     opened.list("snapshots").unwrap();
     let asked = shelf.server.asked();
-    let lists = asked.iter().filter(|asked| !asked.query.is_empty()).count();
-    assert_eq!(lists, 1, "{asked:#?}");
+    assert!(listed(&asked).is_empty(), "{asked:#?}");
     let files = files(&asked);
     assert!(
         files.last().unwrap().ends_with(".metadata.json"),
         "{files:?}"
     );
     assert!(files.len() <= 2, "{files:?}");
+}
+
+#[test]
+fn a_table_of_a_warehouse_costs_a_listing_of_each_level_and_of_its_metadata() {
+    let shelf = Shelf::new();
+    let mut table = TableBuilder::new(2, "1 id: long");
+    let file = table.data(json!([[7]]));
+    table.commit(Commit::of([file]));
+    table.save();
+    for place in ["wh/ns.db/a", "wh/ns.db/b", "wh/top"] {
+        shelf.put(&table, place);
+    }
+    let options = StorageOptions::new(Arc::default());
+    let url = Url::parse("s3://b/wh").unwrap();
+    let catalog = StoreDirectoryCatalog::open(&url, &options, &shelf.properties()).unwrap();
+    let namespace = vec!["ns".to_owned()];
+    shelf.server.asked();
+
+    let ident = TableIdent {
+        namespace: namespace.clone(),
+        name: "b".to_owned(),
+    };
+    assert!(catalog.table(&ident).unwrap().is_some());
+    let asked = shelf.server.asked();
+    let levels = ["wh/", "wh/ns.db/", "wh/ns.db/b/metadata/"];
+    assert_eq!(listed(&asked), levels, "{asked:#?}");
+
+    // No file of a table is read for a listing.
+    assert_eq!(catalog.list(&namespace).unwrap().tables, ["a", "b"]);
+    let asked = shelf.server.asked();
+    let mut all = listed(&asked);
+    all.sort_unstable();
+    let (a, b) = ("wh/ns.db/a/metadata/", "wh/ns.db/b/metadata/");
+    assert_eq!(all, ["wh/", "wh/ns.db/", a, b], "{asked:#?}");
+    assert_eq!(files(&asked), [""; 0]);
 }
 
 #[test]

@@ -40,6 +40,30 @@ fn odd_table() -> TableBuilder {
 }
 
 #[test]
+fn keys_that_no_file_can_have_hide_no_table() {
+    let shelf = Shelf::new();
+    let mut table = TableBuilder::new(2, "1 id: long");
+    let file = table.data(json!([[7]]));
+    table.commit(Commit::of([file]));
+    table.save();
+    shelf.put(&table, "wh/ns/t");
+    for place in ["wh/", "wh/ns/", "wh/ns/t/", "wh/ns/t/metadata/"] {
+        for stray in ["/x", "//", "./x", "../x", ".", "..", "a\nb", "a\nb/c"] {
+            shelf.server.add_strays(&[&format!("{place}{stray}")]);
+        }
+    }
+    for base in ["s3://b", "gs://b"] {
+        let opened = shelf.open(&format!("{base}/wh"));
+        assert_eq!(opened.list("").unwrap(), [".bergfs", "ns"]);
+        assert_eq!(opened.list("ns").unwrap(), ["t"]);
+        let read = opened.table("ns/t/current/t.parquet").unwrap();
+        assert_eq!(read.rows, [json!([7])]);
+        let opened = shelf.open(&format!("{base}/wh/ns/t"));
+        assert_eq!(opened.table("current/t.parquet").unwrap().rows.len(), 1);
+    }
+}
+
+#[test]
 fn files_of_every_name_are_read_from_every_store() {
     let shelf = Shelf::new();
     let place = "o d+d%20%/ü#?=&/t";

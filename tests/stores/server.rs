@@ -49,6 +49,8 @@ struct Shared {
     key: Mutex<Option<String>>,
     /// Names in a page of a listing.
     page: Mutex<usize>,
+    /// Keys that are listed beside the files: such as no file can have.
+    strays: Mutex<Vec<String>>,
     together: Together,
 }
 
@@ -154,6 +156,11 @@ impl Server {
     pub fn page(&self, names: usize) {
         *self.shared.page.lock().unwrap() = names;
     }
+
+    pub fn add_strays(&self, keys: &[&str]) {
+        let keys = keys.iter().map(|key| (*key).to_owned());
+        self.shared.strays.lock().unwrap().extend(keys);
+    }
 }
 
 fn serve(stream: TcpStream, root: &std::path::Path, shared: &Shared) {
@@ -207,7 +214,7 @@ fn serve(stream: TcpStream, root: &std::path::Path, shared: &Shared) {
             if key.is_some_and(|key| !authorization.contains(&format!("Credential={key}/"))) {
                 Answer::error(403, "AccessDenied")
             } else if query.contains("list-type=2") {
-                list(root, &path, query, *shared.page.lock().unwrap())
+                list(root, &path, query, shared)
             } else {
                 file(root, &path, &header)
             };
@@ -344,7 +351,8 @@ fn file(root: &std::path::Path, path: &str, header: &dyn Fn(&str) -> Option<Stri
 }
 
 /// `ListObjectsV2` with a delimiter, in pages.
-fn list(root: &std::path::Path, bucket: &str, query: &str, page: usize) -> Answer {
+fn list(root: &std::path::Path, bucket: &str, query: &str, shared: &Shared) -> Answer {
+    let page = *shared.page.lock().unwrap();
     let parameter = |name: &str| {
         let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
         pairs
@@ -359,15 +367,29 @@ fn list(root: &std::path::Path, bucket: &str, query: &str, page: usize) -> Answe
     for entry in fs::read_dir(place).into_iter().flatten() {
         let entry = entry.unwrap();
         let name = entry.file_name().into_string().unwrap();
-        let len = entry.metadata().unwrap().len();
-        found.insert((name, entry.path().is_dir(), len));
+        let is_directory = entry.path().is_dir();
+        let len = match is_directory {
+            true => 0,
+            false => entry.metadata().unwrap().len(),
+        };
+        found.insert((name, is_directory, len));
+    }
+    for key in shared.strays.lock().unwrap().iter() {
+        if let Some(below) = key.strip_prefix(&prefix) {
+            let (name, is_directory) = match below.split_once('/') {
+                Some((name, _)) => (name, true),
+                None => (below, false),
+            };
+            found.insert((name.to_owned(), is_directory, 0));
+        }
     }
     let mut xml = String::from("<?xml version=\"1.0\"?><ListBucketResult>");
     let here: Vec<_> = found.iter().skip(from).take(page).collect();
     for (name, is_directory, len) in &here {
         let name = format!("{prefix}{name}")
             .replace('&', "&amp;")
-            .replace('<', "&lt;");
+            .replace('<', "&lt;")
+            .replace('\n', "&#10;");
         xml.push_str(&match is_directory {
             true => format!("<CommonPrefixes><Prefix>{name}/</Prefix></CommonPrefixes>"),
             false => format!(

@@ -1,16 +1,18 @@
 """Tables in Azure's blobs, as Azurite plays them: keys, connection strings and signatures in URLs."""
 
 import base64
+import contextlib
 import datetime
 import hashlib
 import hmac
+import http.client
 import shutil
 import subprocess
 import urllib.parse
 
 import tables
 from servers import AZURE_ACCOUNT, AZURE_KEY, VENV
-from suite import cases, digest, equal, mounted, names, refused, rows_of, test
+from suite import cases, digest, equal, mounted, names, read, refused, rows_of, test
 from test_credentials import holds_no_secret, in_background
 
 PLACE = f"abfss://alake@{AZURE_ACCOUNT}.dfs.core.windows.net"
@@ -49,13 +51,13 @@ def filled(servers):
     return servers.once("azure tables", fill)
 
 
-def signature(port):
+def signature(may="rl"):
     """A shared access signature that lets read and list, for an hour."""
     expires = (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    fields = [AZURE_ACCOUNT, "rl", "b", "sco", "", expires, "", "", "2019-12-12", ""]
+    fields = [AZURE_ACCOUNT, may, "b", "sco", "", expires, "", "", "2019-12-12", ""]
     signed = hmac.new(base64.b64decode(AZURE_KEY), "\n".join(fields).encode(), hashlib.sha256).digest()
     sig = base64.b64encode(signed).decode()
-    query = {"sv": "2019-12-12", "ss": "b", "srt": "sco", "sp": "rl", "se": expires, "sig": sig}
+    query = {"sv": "2019-12-12", "ss": "b", "srt": "sco", "sp": may, "se": expires, "sig": sig}
     return urllib.parse.urlencode(query), sig
 
 
@@ -65,7 +67,7 @@ def connection_string(port):
 
 CREDENTIALS = {
     "key": lambda port: {**endpoint_properties(port), "adls.account-key": AZURE_KEY},
-    "signature": lambda port: {**endpoint_properties(port), f"adls.sas-token.{AZURE_ACCOUNT}": signature(port)[0]},
+    "signature": lambda port: {**endpoint_properties(port), f"adls.sas-token.{AZURE_ACCOUNT}": signature()[0]},
     "connection string": lambda port: {"adls.connection-string": connection_string(port)},
 }
 
@@ -89,11 +91,26 @@ def a_warehouse_is_listed_and_tables_that_were_copied_give_the_local_bytes(serve
 
 
 @test
+def keys_that_no_file_can_have_hide_no_table(servers):
+    filled(servers)
+    for stray in ("copied//x", "copied/plain//x", "copied/plain/metadata//x", "copied/plain/metadata/..", "copied/./x"):
+        # As it is: a client that knows URLs would take the dots out.
+        connection = http.client.HTTPConnection("127.0.0.1", servers.azure, timeout=60)
+        with contextlib.closing(connection):
+            target = f"/{AZURE_ACCOUNT}/alake/{stray}?{signature('rwlc')[0]}"
+            connection.request("PUT", target, b"x", {"x-ms-blob-type": "BlockBlob"})
+            equal(connection.getresponse().status, 201, stray)
+    with mounted(f"{PLACE}/copied", CREDENTIALS["key"](servers.azure)) as mount:
+        equal([name for name in names(mount.root) if name != ".bergfs"], ["plain", "position_deletes"])
+        read(mount / "plain/current/plain.parquet")
+
+
+@test
 def no_secret_of_azure_is_shown(servers):
     """Of a signature above all, which is part of every request's URL."""
     table = filled(servers)["deleted"]
     port = servers.azure
-    token, sig = signature(port)
+    token, sig = signature()
     for how, secrets in (("signature", (sig, urllib.parse.quote(sig, safe=""))), ("connection string", (AZURE_KEY,))):
         properties = CREDENTIALS[how](port)
         arguments = [part for pair in properties.items() for part in ("-p", "=".join(pair))]

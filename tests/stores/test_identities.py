@@ -133,13 +133,17 @@ def keys_that_are_refused_before_their_time_are_taken_anew(servers):
     with aws(servers) as one:
         one.clerk.lifetime = 3600
         env, _ = one.web_identity()
-        with mounted(table.location(), one.properties, env=env) as mount:
-            assert right(mount, expected, "c0"), mount.errors()
-            [keys] = one.clerk.used()
-            # Not at once: what was taken a second ago is not taken again for a refusal.
-            eventually(lambda: revoked(keys) and right(mount, expected, "c1"))
-            assert len(one.clerk.given) == 2, one.clerk.given
-            assert one.store.refused, "the old keys were not refused"
+        taken_anew(one, table.location(), one.properties, env, expected)
+
+
+def taken_anew(one, source, properties, env, expected):
+    with mounted(source, properties, env=env) as mount:
+        assert right(mount, expected, "c0"), mount.errors()
+        [keys] = one.clerk.used()
+        # Not at once: what was taken a second ago is not taken again for a refusal.
+        eventually(lambda: revoked(keys) and right(mount, expected, "c1"))
+        assert len(one.clerk.given) == 2, one.clerk.given
+        assert one.store.refused, "the old keys were not refused"
 
 
 def revoked(keys):
@@ -199,6 +203,11 @@ class AzureAccount:
         self.token_file.write_text("signed-elsewhere")
         self.client = {"client_id": "client-1"}
 
+    @property
+    def properties(self):
+        authority = f"{self.url.removeprefix('http://')}/bergtest"
+        return {"adls.blob-storage-scheme": "http", "adls.blob-storage-authority": authority, **STORE_TIMEOUT}
+
     def login(self, **proof):
         self.store.routes["/authority/"] = checking.authority(self.store, self.clerk, lambda: {**self.client, **proof})
         return {"AZURE_CLIENT_ID": "client-1", "AZURE_TENANT_ID": "tenant-1", "AZURE_AUTHORITY_HOST": f"{self.url}/authority"}
@@ -222,16 +231,21 @@ class AzureAccount:
         return {"IDENTITY_ENDPOINT": f"{self.url}/identity", "IDENTITY_HEADER": "hunter2header"}, {}
 
 
-@cases(**{way.replace("_", " "): way for way in ("secret_of_the_environment", "secret_of_the_properties", "workload_identity", "managed_identity")})
-def a_mount_of_azure_outlives_the_tokens_of(servers, way):
-    table, expected = wide(servers)
+@contextlib.contextmanager
+def azure(servers):
     with tempfile.TemporaryDirectory() as directory:
         one = AzureAccount(servers, directory)
         with served(one.store) as port:
             one.url = f"http://127.0.0.1:{port}"
-            env, properties = getattr(one, way)()
-            properties |= {"adls.blob-storage-scheme": "http", "adls.blob-storage-authority": f"127.0.0.1:{port}/bergtest", **STORE_TIMEOUT}
-            outlives(one, elsewhere(table, "abfss://lake@bergtest.dfs.core.windows.net"), properties, env, expected)
+            yield one
+
+
+@cases(**{way.replace("_", " "): way for way in ("secret_of_the_environment", "secret_of_the_properties", "workload_identity", "managed_identity")})
+def a_mount_of_azure_outlives_the_tokens_of(servers, way):
+    table, expected = wide(servers)
+    with azure(servers) as one:
+        env, properties = getattr(one, way)()
+        outlives(one, elsewhere(table, "abfss://lake@bergtest.dfs.core.windows.net"), {**one.properties, **properties}, env, expected)
 
 
 def outlives(one, source, properties, env, expected):
@@ -283,6 +297,20 @@ def google(servers):
         one.url = f"http://127.0.0.1:{stack.enter_context(served(one.store))}"
         one.stack = stack
         yield one
+
+
+@cases(**{"an account of Azure": "azure", "Google's machine": "google", "Google's user": "user"})
+def tokens_that_are_refused_before_their_time_are_taken_anew(servers, whose):
+    table, expected = wide(servers)
+    with contextlib.ExitStack() as stack:
+        if whose == "azure":
+            one = stack.enter_context(azure(servers))
+            (env, properties), place = one.managed_identity(), "abfss://lake@bergtest.dfs.core.windows.net"
+        else:
+            one = stack.enter_context(google(servers))
+            (env, properties), place = (one.user(one.stack) if whose == "user" else one.machine(), {}), "gs://lake"
+        one.clerk.lifetime = 3600
+        taken_anew(one, elsewhere(table, place), {**one.properties, **properties}, env, expected)
 
 
 @test

@@ -283,5 +283,10 @@ impl Case {
             again.read("current/t.parquet").unwrap() == bytes,
             "two openings differ\n{self:?}"
         );
+        // From the front in short steps, so that chunks grow.
+        let stepping = Opened::tree(&t.root());
+        let piece = 1 + dice.below(500) as usize;
+        let read = stepping.read_in_pieces("current/t.parquet", 0, bytes.len(), piece);
+        assert!(read.unwrap() == bytes, "in pieces of {piece}\n{self:?}");
     }
 }

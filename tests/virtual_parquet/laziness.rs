@@ -70,6 +70,39 @@ fn a_file_that_is_read_from_end_to_end_has_each_chunk_made_once() {
     }
 }
 
+/// Pages of 9 rows, the first batches of 3 that come to 7 or more, and so 23 of them.
+#[test]
+fn the_first_page_of_a_chunk_is_made_without_the_others_and_each_is_made_once() {
+    let (t, _) = Case {
+        rows: 200,
+        row_group: 200,
+        ..lazy()
+    }
+    .build();
+    let bytes = Opened::tree(&t.root()).read(WHOLE).unwrap();
+    let footer = ParquetMetaDataReader::new()
+        .parse_and_finish(&Bytes::from(bytes.clone()))
+        .unwrap();
+    for column in [1, 7, 30] {
+        let opened = Opened::tree(&t.root());
+        let (start, len) = footer.row_group(0).column(column).byte_range();
+        let column = footer.row_group(0).column(column);
+        let (pages, made) = ("pages_decoded", "chunks_transcoded");
+        opened.read_in_pieces(WHOLE, start, 1, 1).unwrap();
+        let first = u64::from(column.dictionary_page_offset().is_none());
+        assert_eq!(opened.stats()[pages], first, "{}", column.column_path());
+        let (start, len) = (start as usize, len as usize);
+        let data = (column.data_page_offset() as usize).max(start);
+        opened
+            .read_range(WHOLE, start as u64, data + 1 - start)
+            .unwrap();
+        assert_eq!(opened.stats()[pages], 1, "{}", column.column_path());
+        let read = opened.read_in_pieces(WHOLE, start as u64, len, 64).unwrap();
+        assert!(read == bytes[start..start + len]);
+        assert_eq!((opened.stats()[pages], opened.stats()[made]), (23, 1));
+    }
+}
+
 #[test]
 fn nothing_is_made_ahead_of_a_reader_of_two_columns() {
     let (t, _) = lazy().build();

@@ -4,7 +4,7 @@
 //! store does not list (a web server), a metadata file or a table with a version hint can be mounted.
 
 use std::cell::OnceCell;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use url::Url;
 
@@ -33,7 +33,9 @@ pub struct StoreDirectoryCatalog {
 enum SourceKind {
     /// A metadata file, which is the table's current one for as long as it is mounted. It may be replaced by a newer one.
     MetadataFile,
-    Table,
+    /// With what was seen of its metadata's directory when it was opened: whoever mounts it asks for the table at once, and
+    /// that first question costs no second listing.
+    Table(Mutex<Option<Looked>>),
     Warehouse,
 }
 
@@ -70,14 +72,29 @@ impl Looked {
 
     /// The directory that holds the table's metadata files, where this is a table: its `metadata`, or itself.
     fn metadata_directory(self) -> Result<Result<Looked, Looked>, CatalogError> {
-        let inner = Looked::new(self.folder.child("metadata"));
-        if inner.holds_metadata()? {
-            Ok(Ok(inner))
-        } else if self.holds_metadata()? {
-            Ok(Ok(self))
-        } else {
-            Ok(Err(self))
+        let lacks = |level: &Level| !level.directories.iter().any(|name| name == "metadata");
+        if !self.level.get().is_some_and(lacks) {
+            let inner = Looked::new(self.folder.child("metadata"));
+            if inner.holds_metadata()? {
+                return Ok(Ok(inner));
+            }
         }
+        Ok(if self.holds_metadata()? {
+            Ok(self)
+        } else {
+            Err(self)
+        })
+    }
+
+    /// What it is, with the directory that was looked into to tell: a table's metadata, or a namespace itself. `None`:
+    /// neither.
+    fn kind(self) -> Result<Option<(ChildKind, Looked)>, CatalogError> {
+        Ok(match self.metadata_directory()? {
+            Ok(holder) => Some((ChildKind::Table, holder)),
+            Err(place) => place
+                .leads_to_table(&mut LOOK_AHEAD.clone(), 0)?
+                .then_some((ChildKind::Namespace, place)),
+        })
     }
 
     /// The directories that may be tables or namespaces.
@@ -156,7 +173,7 @@ impl StoreDirectoryCatalog {
             SourceKind::MetadataFile
         } else {
             match Looked::new(source.clone()).metadata_directory()? {
-                Ok(_) => SourceKind::Table,
+                Ok(holder) => SourceKind::Table(Mutex::new(Some(holder))),
                 Err(place)
                     if source.can_list() && place.leads_to_table(&mut LOOK_AHEAD.clone(), 0)? =>
                 {
@@ -180,7 +197,7 @@ impl StoreDirectoryCatalog {
         let mut place = Looked::new(self.source.clone());
         for name in namespace {
             match self.child(&place, name, ChildKind::Namespace)? {
-                Some(child) => place = Looked::new(child.directory),
+                Some(child) => place = child.directory,
                 None => return Ok(None),
             }
         }
@@ -193,51 +210,53 @@ impl StoreDirectoryCatalog {
         place: &Looked,
         name: &str,
         kind: ChildKind,
-    ) -> Result<Option<Child<StoreFolder>>, CatalogError> {
+    ) -> Result<Option<Child<Looked>>, CatalogError> {
         let forms = possible_names(name);
-        let related = |other: &str| {
+        let mut names = place.subdirectories()?;
+        names.retain(|other| {
             let mut names = possible_names(other).into_iter();
             names.any(|form| forms.contains(&form))
+        });
+        let children = match (kind, names.as_slice()) {
+            // Nothing competes with it for the name. Whether a table lies below it is seen by who looks there.
+            (ChildKind::Namespace, [only]) => {
+                let looked = Looked::new(place.folder.child(only));
+                looked.level()?;
+                let mut children = Vec::new();
+                if let Err(directory) = looked.metadata_directory()? {
+                    let name = only.clone();
+                    children.push(Child {
+                        name,
+                        directory,
+                        kind,
+                    });
+                }
+                shorten_names(&mut children);
+                children
+            }
+            _ => children(place, names)?,
         };
-        let children = children(place, related)?;
         Ok(children
             .into_iter()
             .find(|child| child.kind == kind && child.name == name))
     }
 }
 
-/// The tables and namespaces directly in a place, as far as `wanted` admits the directories' names. Those that the store
-/// refuses to show are left out.
-fn children(
-    place: &Looked,
-    wanted: impl Fn(&str) -> bool,
-) -> Result<Vec<Child<StoreFolder>>, CatalogError> {
-    let mut names = place.subdirectories()?;
-    names.retain(|name| wanted(name));
-    let folders: Vec<(String, StoreFolder)> = names
-        .into_iter()
-        .map(|name| (name.clone(), place.folder.child(&name)))
-        .collect();
-    let kinds = in_parallel_waiting(&folders, |(_, folder)| {
-        let looked = Looked::new(folder.clone());
-        Ok::<_, CatalogError>(match looked.metadata_directory()? {
-            Ok(_) => Some(ChildKind::Table),
-            Err(place) => place
-                .leads_to_table(&mut LOOK_AHEAD.clone(), 0)?
-                .then_some(ChildKind::Namespace),
-        })
-    });
+/// Those of the directories in a place that are tables and namespaces. Those that the store refuses to show are left out.
+fn children(place: &Looked, names: Vec<String>) -> Result<Vec<Child<Looked>>, CatalogError> {
+    let folder = &place.folder;
+    let kinds = in_parallel_waiting(&names, |name| Looked::new(folder.child(name)).kind());
     let mut children = Vec::new();
-    for ((name, directory), kind) in folders.into_iter().zip(kinds) {
+    for (name, kind) in names.into_iter().zip(kinds) {
         match kind {
-            Ok(Some(kind)) => children.push(Child {
+            Ok(Some((kind, directory))) => children.push(Child {
                 name,
                 directory,
                 kind,
             }),
             Ok(None) => {}
             Err(error) if is_denied(&error) => {
-                tracing::debug!(%directory, %error, "left out of the listing");
+                tracing::debug!(%folder, name, %error, "left out of the listing");
             }
             Err(error) => return Err(error),
         }
@@ -258,7 +277,7 @@ impl Catalog for StoreDirectoryCatalog {
         let root = match self.kind {
             SourceKind::Warehouse => return None,
             SourceKind::MetadataFile => table_root(&self.source.parent()),
-            SourceKind::Table => table_root(&self.source),
+            SourceKind::Table(_) => table_root(&self.source),
         };
         let name = root.name().unwrap_or(NAMELESS);
         let name = without_uuid(name).unwrap_or(name).to_owned();
@@ -282,7 +301,12 @@ impl Catalog for StoreDirectoryCatalog {
             });
         }
         let place = self.namespace(namespace)?.ok_or_else(missing)?;
-        Ok(listed(children(&place, |_| true)?, namespace.len()))
+        let children = children(&place, place.subdirectories()?)?;
+        // As if it were not there: no table lies below it.
+        if children.is_empty() && !namespace.is_empty() {
+            return Err(missing());
+        }
+        Ok(listed(children, namespace.len()))
     }
 
     fn table(&self, ident: &TableIdent) -> Result<Option<TablePointer>, CatalogError> {
@@ -290,7 +314,7 @@ impl Catalog for StoreDirectoryCatalog {
             if single != *ident {
                 return Ok(None);
             }
-            return match self.kind {
+            return match &self.kind {
                 SourceKind::MetadataFile => {
                     let holder = self.source.parent();
                     let Some(version) = holder.version(self.source.name().unwrap_or_default())?
@@ -302,25 +326,28 @@ impl Catalog for StoreDirectoryCatalog {
                     pointer.version = Some(version);
                     Ok(Some(pointer))
                 }
-                _ => pointer(&self.source),
+                SourceKind::Table(seen) => {
+                    let seen = seen.lock().unwrap_or_else(PoisonError::into_inner).take();
+                    let holder = match seen {
+                        Some(holder) => Some(holder),
+                        None => Looked::new(self.source.clone()).metadata_directory()?.ok(),
+                    };
+                    holder.as_ref().map(pointer).transpose()
+                }
+                SourceKind::Warehouse => Ok(None),
             };
         }
         let Some(place) = self.namespace(&ident.namespace)? else {
             return Ok(None);
         };
-        match self.child(&place, &ident.name, ChildKind::Table)? {
-            Some(child) => pointer(&child.directory),
-            None => Ok(None),
-        }
+        let child = self.child(&place, &ident.name, ChildKind::Table)?;
+        child.map(|child| pointer(&child.directory)).transpose()
     }
 }
 
-/// The current metadata of the table in a directory; `None` where it is none any more.
-fn pointer(directory: &StoreFolder) -> Result<Option<TablePointer>, CatalogError> {
-    let Ok(holder) = Looked::new(directory.clone()).metadata_directory()? else {
-        return Ok(None);
-    };
-    match metadata_file::current(&holder)? {
+/// The current metadata of the table whose metadata files lie in a directory.
+fn pointer(holder: &Looked) -> Result<TablePointer, CatalogError> {
+    match metadata_file::current(holder)? {
         Some(name) => {
             let root = table_root(&holder.folder);
             let mut pointer = store_pointer(holder.folder.file(&name), &root);
@@ -328,7 +355,7 @@ fn pointer(directory: &StoreFolder) -> Result<Option<TablePointer>, CatalogError
                 true => holder.level()?.versions.get(&name).cloned(),
                 false => holder.folder.version(&name)?,
             };
-            Ok(Some(pointer))
+            Ok(pointer)
         }
         None => Err(no_current(holder.shown())),
     }

@@ -170,6 +170,33 @@ fn rule_42_values_are_promoted_and_overflow_is_noticed() {
     assert_eq!(Value::Long(1).promote(&PrimitiveType::Int), None);
 }
 
+#[test]
+fn rule_42_values_of_before_a_promotion_are_those_that_were_promoted() {
+    use PrimitiveType as T;
+    let back = |value: Value, from: T| value.before_promotion(&from);
+    assert_eq!(back(Value::Long(-5), T::Int), Some(Value::Int(-5)));
+    assert_eq!(back(Value::Long(1 << 31), T::Int), None);
+    assert_eq!(
+        back(Value::double(-0.0), T::Float),
+        Some(Value::float(-0.0))
+    );
+    assert_eq!(
+        back(Value::double(f64::NAN), T::Float),
+        Some(Value::float(f32::NAN))
+    );
+    assert_eq!(back(Value::double(0.1), T::Float), None);
+    assert_eq!(
+        back(Value::Timestamp(-86_400_000_000), T::Date),
+        Some(Value::Date(-1))
+    );
+    assert_eq!(back(Value::Timestamp(1), T::Date), None);
+    assert_eq!(
+        back(Value::TimestampNs(86_400_000_000_000), T::Date),
+        Some(Value::Date(1))
+    );
+    assert_eq!(back(Value::Int(1), T::Long), None);
+}
+
 /// The examples of the spec's Appendix D, "JSON single-value serialization".
 #[test]
 fn rule_44_json_forms_are_those_of_appendix_d() {

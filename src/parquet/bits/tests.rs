@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::packed::wide_value;
+use crate::packed::{unpacked, wide_value};
 
 /// Bit number `at`, the least significant of each byte first.
 fn bit(bytes: &[u8], at: usize) -> u64 {
@@ -22,8 +22,7 @@ proptest! {
             prop_assert_eq!(wide_value(&bytes, width, at), expected(at));
         }
         if width <= 32 {
-            let mut out = Vec::new();
-            unpack(&bytes, width, count, &mut out);
+            let out: Vec<u32> = unpacked(&bytes, width, count).collect();
             prop_assert_eq!(out, (0..count).map(|at| expected(at) as u32).collect::<Vec<_>>());
         }
     }

@@ -36,6 +36,7 @@ fn find(pages: &[Vec<Option<i32>>], deleted: &[u32], with_bounds: bool) -> Outco
     let all: Vec<Option<i32>> = pages.iter().flatten().copied().collect();
     let chunk = StoredChunk {
         bytes: &bytes,
+        len: bytes.len() as u64,
         codec: Codec::Uncompressed,
         physical: Physical::Int32,
         max_def: 1,
@@ -53,13 +54,13 @@ fn find(pages: &[Vec<Option<i32>>], deleted: &[u32], with_bounds: bool) -> Outco
         bounds: extremes(&all),
         nulls: Some(all.iter().filter(|v| v.is_none()).count() as u64),
     };
-    let (dictionary, mut places) = find_pages(chunk).unwrap();
+    let read = |range| chunk.range(range).map(Cow::Borrowed);
+    let (dictionary, mut places) = find_pages(chunk, &read).unwrap();
     if with_bounds {
         for (place, page) in places.iter_mut().zip(pages) {
             place.bounds = extremes(page).or(Some((i64::MAX, i64::MIN)));
         }
     }
-    let read = |range| chunk.range(range).map(Cow::Borrowed);
     let counters = Counters::default();
     let new =
         |counters| IntegerChunk::new(chunk, dictionary.clone(), places.clone(), &read, counters);
@@ -106,6 +107,7 @@ fn page_bounds_that_contradict_the_chunk_are_not_used() {
     let bytes = stored(&[vec![Some(1), Some(5)], vec![Some(2), Some(9)]]);
     let chunk = StoredChunk {
         bytes: &bytes,
+        len: bytes.len() as u64,
         codec: Codec::Uncompressed,
         physical: Physical::Int32,
         max_def: 1,
@@ -119,14 +121,45 @@ fn page_bounds_that_contradict_the_chunk_are_not_used() {
         bounds: Some((1, 9)),
         nulls: Some(0),
     };
-    let (_, mut places) = find_pages(chunk).unwrap();
+    let read = |range| chunk.range(range).map(Cow::Borrowed);
+    let (_, mut places) = find_pages(chunk, &read).unwrap();
     // They would hide that the second page holds the least.
     places[0].bounds = Some((1, 5));
     places[1].bounds = Some((6, 7));
-    let read = |range| chunk.range(range).map(Cow::Borrowed);
     let counters = Counters::default();
     let found = IntegerChunk::new(chunk, None, places, &read, &counters).extremes(known);
     assert_eq!(found.unwrap().bounds, Some((2, 9)));
+}
+
+#[test]
+fn pages_are_found_by_their_headers_alone() {
+    let bytes = stored(&vec![vec![Some(7); 5000]; 10]);
+    let chunk = StoredChunk {
+        bytes: &bytes,
+        len: bytes.len() as u64,
+        codec: Codec::Uncompressed,
+        physical: Physical::Int32,
+        max_def: 1,
+        max_rep: 0,
+        uncompressed: 0,
+        values: 50_000,
+        rows: 50_000,
+        deleted: &[],
+    };
+    let asked = std::cell::Cell::new(0);
+    let read = |range: Range<u64>| {
+        asked.set(asked.get() + range.end - range.start);
+        chunk.range(range).map(Cow::Borrowed)
+    };
+    let (_, places) = find_pages(chunk, &read).unwrap();
+    let rows: Vec<u64> = places.iter().map(|place| place.rows).collect();
+    assert_eq!(rows, [5000; 10]);
+    assert_eq!(asked.get(), 10 * HEADER_READ);
+    let short = StoredChunk {
+        len: chunk.len - 1,
+        ..chunk
+    };
+    assert!(find_pages(short, &read).is_err());
 }
 
 fn column() -> impl Strategy<Value = Vec<Vec<Option<i32>>>> {

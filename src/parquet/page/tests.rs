@@ -12,10 +12,11 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::packed::unpacked;
+use crate::parquet::delta;
 use crate::parquet::format::FileMetaData;
 use crate::parquet::keep::KeepRuns;
 use crate::parquet::plain::{self, ByteArrays};
-use crate::parquet::{bits, delta};
 
 /// How a column is written.
 #[derive(Clone, Debug)]
@@ -287,7 +288,7 @@ proptest! {
             let body = page.decompress().unwrap();
             let bytes = page.split(&body, 0, 0).unwrap().values;
             match page.encoding() {
-                Encoding::Plain => bits::unpack(bytes, 1, page.num_values() as usize, &mut decoded),
+                Encoding::Plain => decoded.extend(unpacked(bytes, 1, page.num_values() as usize)),
                 Encoding::Rle => {
                     let (bytes, _) = rle::split_length_prefixed(bytes, "booleans").unwrap();
                     rle::decode(bytes, 1, page.num_values() as usize, &mut decoded).unwrap();

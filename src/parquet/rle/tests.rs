@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::parquet::bits::bit_width;
+use crate::packed::bit_width;
 
 /// A source run: one value some times, or packed groups; either with an overlong header.
 #[derive(Clone, Debug)]
@@ -152,8 +152,8 @@ proptest! {
         filter(&bytes, width, &keep, &mut out).unwrap();
         let mut reader = RunReader::new(&out, width, keep.kept()).unwrap();
         while reader.next_run().unwrap().is_some() {}
-        prop_assert!(!reader.cut);
-        prop_assert!(reader.bytes.is_empty());
+        prop_assert!(!reader.is_cut());
+        prop_assert!(reader.rest().is_empty());
     }
 
     #[test]

@@ -79,6 +79,20 @@ pub enum Cells {
 }
 
 impl KeyColumn {
+    /// One value in the rows where `present` says so, null in the others.
+    pub fn constant_where(present: Vec<bool>, cell: &Cell) -> KeyColumn {
+        let cells = match cell {
+            Cell::Null => return KeyColumn::Constant(Cell::Null),
+            Cell::Word(v) => Cells::Words(vec![*v; present.len()]),
+            Cell::Wide(v) => Cells::Wides(vec![*v; present.len()]),
+            Cell::Bytes(v) => Cells::Bytes(vec![v.clone(); present.len()]),
+        };
+        KeyColumn::Rows {
+            present: Some(present),
+            cells,
+        }
+    }
+
     /// The rows of a batch, as values of `ty`, to which the stored type can be promoted. The error says what cannot be.
     pub fn decode(batch: Batch<'_>, ty: &PrimitiveType) -> Result<KeyColumn, String> {
         use PrimitiveType as T;
@@ -340,7 +354,7 @@ impl KeySet {
         for set in sets {
             match &**set {
                 KeySet::Words { words, null } => {
-                    words.each(|word| all.push(word));
+                    all.push(words);
                     any_null |= null;
                 }
                 KeySet::Packed(keys) => packed.get_or_insert_default().extend(keys.iter().cloned()),
@@ -349,7 +363,7 @@ impl KeySet {
         match packed {
             Some(keys) => KeySet::Packed(keys),
             None => KeySet::Words {
-                words: Words::new(all),
+                words: Words::union(&all),
                 null: any_null,
             },
         }
@@ -370,7 +384,7 @@ impl KeySet {
 #[derive(Clone, Debug)]
 pub enum Words {
     Bits {
-        /// The word of the first bit.
+        /// The word of the first bit, a multiple of 64.
         least: i64,
         bits: Vec<u64>,
     },
@@ -394,27 +408,59 @@ impl Words {
     fn new(words: Vec<i64>) -> Words {
         let least = words.iter().copied().min().unwrap_or(0);
         let greatest = words.iter().copied().max().unwrap_or(0);
-        let blocks = greatest.abs_diff(least) / 64 + 1;
-        let hashed = (words.len() as u64).saturating_mul(HASHED_BYTES);
-        if blocks.saturating_mul(8) > hashed.max(FEW_BYTES) {
+        let Some((start, mut bits)) = no_bits(least, greatest, words.len() as u64) else {
             return Words::Hashed {
                 words: words.into_iter().collect(),
                 least,
                 greatest,
             };
-        }
-        // No more than a table of the words would take.
-        let mut bits = vec![0u64; usize::try_from(blocks).unwrap_or(0)];
+        };
         for word in words {
-            let at = word.abs_diff(least);
+            let at = word.abs_diff(start);
             if let Some(block) = usize::try_from(at / 64).ok().and_then(|i| bits.get_mut(i)) {
                 *block |= 1 << (at % 64);
             }
         }
-        Words::Bits { least, bits }
+        Words::Bits { least: start, bits }
     }
 
-    fn contains(&self, word: i64) -> bool {
+    fn union(sets: &[&Words]) -> Words {
+        // Of bits only, which are put together block by block.
+        let mut bounds: Option<(i64, i64)> = None;
+        let mut count = 0;
+        for set in sets {
+            let Words::Bits { least, bits } = set else {
+                bounds = None;
+                break;
+            };
+            count += bits.iter().map(|b| u64::from(b.count_ones())).sum::<u64>();
+            let greatest = least.saturating_add_unsigned(bits.len() as u64 * 64 - 1);
+            let (low, high) = bounds.unwrap_or((*least, greatest));
+            bounds = Some((low.min(*least), high.max(greatest)));
+        }
+        let room = bounds.and_then(|(least, greatest)| no_bits(least, greatest, count));
+        let Some((start, mut all)) = room else {
+            let mut words = Vec::new();
+            for set in sets {
+                set.each(|word| words.push(word));
+            }
+            return Words::new(words);
+        };
+        for set in sets {
+            if let Words::Bits { least, bits } = set {
+                let skipped = usize::try_from(least.abs_diff(start) / 64).unwrap_or(usize::MAX);
+                for (to, from) in all.iter_mut().skip(skipped).zip(bits) {
+                    *to |= from;
+                }
+            }
+        }
+        Words::Bits {
+            least: start,
+            bits: all,
+        }
+    }
+
+    pub fn contains(&self, word: i64) -> bool {
         match self {
             // A word below the least wraps around to one far above the greatest.
             Words::Bits { least, bits } => {
@@ -493,6 +539,17 @@ impl Words {
             Words::Hashed { words, .. } => words.capacity() * 9,
         }
     }
+}
+
+/// Bits for all words between bounds, with the word of the first one; `None` where a table of `count` words is smaller.
+fn no_bits(least: i64, greatest: i64, count: u64) -> Option<(i64, Vec<u64>)> {
+    let start = least & !63;
+    let blocks = greatest.abs_diff(start) / 64 + 1;
+    let hashed = count.saturating_mul(HASHED_BYTES);
+    if blocks.saturating_mul(8) > hashed.max(FEW_BYTES) {
+        return None;
+    }
+    Some((start, vec![0; usize::try_from(blocks).ok()?]))
 }
 
 fn for_each_word(columns: &[KeyColumn], rows: usize, mut each: impl FnMut(usize, Option<i64>)) {

@@ -17,6 +17,8 @@ use crate::iceberg::partition::SpecId;
 use crate::rows::test_table::{TestTable, column, equality_on, scan_file, with_id};
 use crate::scan::FileDeletes;
 
+mod words;
+
 /// A v3 table whose schemas have these fields (JSON), the last one current; spec 1 partitions by field 1.
 fn metadata(schemas: &[&str]) -> TableMetadata {
     let all: Vec<String> = schemas
@@ -450,6 +452,32 @@ fn rule_29_nested_keys_and_null_parents() {
             .to_string()
             .contains("not of a primitive type")
     );
+}
+
+#[test]
+fn rule_29_a_leaf_added_with_a_default_is_null_where_its_struct_is() {
+    let table = TestTable::new();
+    let of = |id: i32, name: &str, values: &[Option<i64>], parents: Vec<bool>| {
+        let leaf = Field::new(name, arrow::datatypes::DataType::Int64, true);
+        let parent = StructArray::new(
+            Fields::from(vec![with_id(leaf, Some(id))]),
+            vec![longs(values)],
+            Some(NullBuffer::from(parents)),
+        );
+        vec![column(Some(1), "s", true, Arc::new(parent) as ArrayRef)]
+    };
+    let data = of(2, "x", &[Some(1), None, None], vec![true, false, true]);
+    let schema = r#"{"id": 1, "name": "s", "required": false, "type": {"type": "struct", "fields":
+        [{"id": 2, "name": "x", "required": false, "type": "long"},
+         {"id": 3, "name": "y", "required": false, "type": "long", "initial-default": 7}]}}"#;
+    let metadata = metadata(&[schema]);
+    for (name, value, deleted) in [("seven", Some(7), [0, 2].as_slice()), ("null", None, &[1])] {
+        let keys = of(3, "y", &[value], vec![true]);
+        let keys = table.parquet(FileContent::EqualityDeletes, name, 9, keys);
+        let data = table.parquet(FileContent::Data, "data", 2, data.clone());
+        let file = under(data, vec![equality_on(keys, &[3])]);
+        assert_eq!(deleted_by(&table, &metadata, &file).unwrap(), deleted);
+    }
 }
 
 #[test]

@@ -86,8 +86,7 @@ fn plain(mut page: Page, max_def: u16) -> Result<Page> {
     let (values, _) = match values {
         // Of nothing but nulls.
         [] => (Vec::new(), 0),
-        _ => decode_delta(values, max)
-            .map_err(|error| ParquetError::General(format!("delta-encoded integers: {error}")))?,
+        _ => decode_delta(values, max).map_err(|error| ParquetError::General(error.to_string()))?,
     };
     let mut out = levels.to_vec();
     // The lower half is the value.

@@ -13,7 +13,8 @@ use object_store::azure::{
 };
 
 use super::grant::Grant;
-use super::{Client, Opening, Properties, StorageError, flag, no_retries, transport};
+use super::renewable::{Remade, Renewable};
+use super::{Client, Opening, Properties, StorageError, cannot_open, flag, no_retries, transport};
 
 pub(super) fn open(opening: Opening<'_>) -> Result<Client, StorageError> {
     let Opening {
@@ -43,6 +44,7 @@ pub(super) fn open(opening: Opening<'_>) -> Result<Client, StorageError> {
         .with_container_name(&url.bucket)
         .with_endpoint(endpoint.clone())
         .with_allow_http(true)
+        .with_http_connector(transport)
         .with_retry(no_retries());
     for (name, key) in [
         ("adls.client-id", AzureConfigKey::ClientId),
@@ -65,12 +67,20 @@ pub(super) fn open(opening: Opening<'_>) -> Result<Client, StorageError> {
             account,
             host: url.host.clone(),
         }));
-    } else if own_login {
-        // Else a key of the environment would stand before it.
-        builder = builder.with_credential_type("client_secret");
+    } else {
+        if own_login {
+            // Else a key of the environment would stand before it.
+            builder = builder.with_credential_type("client_secret");
+        }
+        let found = builder.clone();
+        let keys = Remade::new(move || Ok(found.clone().build()?.credentials().clone()))
+            .map_err(|error| cannot_open(url, &error))?;
+        let keys = Arc::new(keys);
+        let own: Arc<dyn Renewable> = keys.clone();
+        grant.set_own(&own);
+        builder = builder.with_credentials(keys);
     }
-    let store = builder.with_http_connector(transport).build();
-    Client::of(url, store, Some(endpoint))
+    Client::of(url, builder.build(), Some(endpoint))
 }
 
 /// Where the account's blobs are asked for.

@@ -10,7 +10,8 @@ use object_store::CredentialProvider;
 use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder};
 
 use super::grant::Grant;
-use super::{Client, Opening, StorageError, flag, no_retries};
+use super::renewable::{Remade, Renewable};
+use super::{Client, Opening, StorageError, cannot_open, flag, no_retries};
 
 /// The property that holds a token.
 const TOKEN: &str = "gcs.oauth2.token";
@@ -26,6 +27,7 @@ pub(super) fn open(opening: Opening<'_>) -> Result<Client, StorageError> {
     let mut builder = GoogleCloudStorageBuilder::new()
         .with_bucket_name(&url.bucket)
         .with_client_options(object_store::ClientOptions::new().with_allow_http(true))
+        .with_http_connector(transport)
         .with_retry(no_retries());
     let endpoint = properties
         .get("gcs.service.host")
@@ -50,17 +52,25 @@ pub(super) fn open(opening: Opening<'_>) -> Result<Client, StorageError> {
         ));
     } else if properties.get(TOKEN).is_some() {
         builder = builder.with_credentials(Arc::new(Granted(Arc::clone(grant))));
-    } else if let Some(key) = properties.get("gcs.credentials-json") {
-        builder = builder.with_service_account_key(key);
-    } else if let Some(file) = properties
-        .get("gcs.credentials-file")
-        .map(str::to_owned)
-        .or_else(|| std::env::var("GOOGLE_APPLICATION_CREDENTIALS").ok())
-    {
-        builder = builder.with_application_credentials(file);
+    } else {
+        if let Some(key) = properties.get("gcs.credentials-json") {
+            builder = builder.with_service_account_key(key);
+        } else if let Some(file) = properties
+            .get("gcs.credentials-file")
+            .map(str::to_owned)
+            .or_else(|| std::env::var("GOOGLE_APPLICATION_CREDENTIALS").ok())
+        {
+            builder = builder.with_application_credentials(file);
+        }
+        let found = builder.clone();
+        let keys = Remade::new(move || Ok(found.clone().build()?.credentials().clone()))
+            .map_err(|error| cannot_open(url, &error))?;
+        let keys = Arc::new(keys);
+        let own: Arc<dyn Renewable> = keys.clone();
+        grant.set_own(&own);
+        builder = builder.with_credentials(keys);
     }
-    let store = builder.with_http_connector(transport).build();
-    Client::of(url, store, endpoint)
+    Client::of(url, builder.build(), endpoint)
 }
 
 /// The token among the properties, each time a request is made.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::Mutex;
 
-use super::s3::Renewable;
+use super::renewable::Renewable;
 use crate::storage::{PrefixedProperties, Properties, StorageError, StoreAccess, web};
 
 /// How long before it runs out a grant is renewed. Catalogs grant some minutes at least.
@@ -68,9 +68,9 @@ impl Grant {
     }
 
     /// Tells the keys that the store is asked with.
-    pub(super) fn set_own(&self, own: Weak<dyn Renewable>) {
+    pub(super) fn set_own(&self, own: &Arc<dyn Renewable>) {
         // A store has one kind of keys.
-        let _ = self.own.set(own);
+        let _ = self.own.set(Arc::downgrade(own));
     }
 
     /// Whether the catalog grants anew.

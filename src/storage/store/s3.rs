@@ -14,6 +14,7 @@ use reqwest::{Method, Request};
 use url::Url;
 
 use super::grant::Grant;
+use super::renewable::Renewable;
 use super::transport::Signer;
 use super::web::{self, Limits};
 use super::{Client, Opening, Properties, StorageError, StoreUrl, flag, no_retries};
@@ -24,7 +25,6 @@ mod profile;
 mod signature;
 mod sts;
 
-pub(super) use fresh::Renewable;
 use fresh::{Fixed, Fresh, Keys};
 use metadata::{Container, Machine};
 use profile::Profile;
@@ -94,7 +94,7 @@ pub(super) fn open(opening: Opening<'_>) -> Result<Client, StorageError> {
         };
         let keys = with_role(base, properties, &region);
         let own: Arc<dyn Renewable> = keys.clone();
-        grant.set_own(Arc::downgrade(&own));
+        grant.set_own(&own);
         builder = builder.with_credentials(keys);
     }
     let store = builder.with_http_connector(transport).build();

@@ -15,6 +15,7 @@ use object_store::client::{
 use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, HeaderMap, HeaderName, HeaderValue, RANGE};
 use reqwest::{Request, StatusCode, Url};
 
+use super::listing::{self, element};
 use crate::counters::Counters;
 use crate::storage::RequestSigner;
 use crate::storage::web::{self, Answer, Limits};
@@ -55,6 +56,7 @@ impl HttpService for Transport {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let (parts, body) = request.into_parts();
         let url = Url::parse(&parts.uri.to_string()).map_err(unknown)?;
+        let is_listing = is_listing(&url);
         let mut limits = self.limits;
         let mut counters = Some(&*self.counters);
         let is_machine = is_machine_metadata(&url);
@@ -85,10 +87,10 @@ impl HttpService for Transport {
         {
             cut(&mut answer, range);
         }
-        let body = if answer.status.is_success() {
-            HttpResponseBody::from(answer.body)
-        } else {
-            HttpResponseBody::from(summary(&answer.body))
+        let body = match answer.status.is_success() {
+            true if is_listing => listing::without_strays(answer.body).into(),
+            true => answer.body.into(),
+            false => HttpResponseBody::from(summary(&answer.body)),
         };
         let mut response = HttpResponse::new(body);
         *response.status_mut() = answer.status;
@@ -173,14 +175,16 @@ fn is_machine_metadata(url: &Url) -> bool {
         .is_some_and(|host| host.starts_with("169.254.") || host == "metadata.google.internal")
 }
 
+/// Whether a store is asked what it holds.
+fn is_listing(url: &Url) -> bool {
+    let mut pairs = url.query_pairs();
+    pairs.any(|(name, value)| name == "list-type" || (name == "comp" && value == "list"))
+}
+
 /// What a store says of a request it refuses: its code and message, without what it repeats of the request.
 fn summary(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body.get(..4096.min(body.len())).unwrap_or_default());
-    let element = |name: &str| {
-        let (_, after) = text.split_once(&format!("<{name}>"))?;
-        let (inside, _) = after.split_once(&format!("</{name}>"))?;
-        Some(inside.trim().to_owned())
-    };
+    let element = |name: &str| Some(element(&text, name)?.trim().to_owned());
     let json = |name: &str| {
         let value: serde_json::Value = serde_json::from_slice(body).ok()?;
         let error = value.get("error").unwrap_or(&value);

@@ -19,15 +19,13 @@ use object_store::aws::AwsCredential;
 
 use super::failed;
 use crate::storage::StorageError;
+use crate::storage::store::renewable::{BETWEEN_REFUSALS, Renewable};
 
 /// How long before they run out keys are renewed, if they last for long: AWS has new ones by then.
 const AHEAD: Duration = Duration::from_secs(300);
 
 /// The pause after a renewal that failed, while the old keys last.
 const RETRY: Duration = Duration::from_secs(10);
-
-/// Keys that are refused for good are not taken again and again.
-const BETWEEN_REFUSALS: Duration = Duration::from_secs(1);
 
 /// Keys, and when they run out.
 pub(super) type Taken = (AwsCredential, Option<SystemTime>);
@@ -36,16 +34,6 @@ pub(super) type Taken = (AwsCredential, Option<SystemTime>);
 #[async_trait]
 pub(super) trait Source: fmt::Debug + Send + Sync + 'static {
     async fn take(&self) -> Result<Taken, StorageError>;
-}
-
-/// What signs requests, and may be told that its keys are refused.
-pub(in crate::storage::store) trait Renewable:
-    fmt::Debug + Send + Sync
-{
-    /// Counts the keys there have been.
-    fn generation(&self) -> u64;
-    /// Lets go of the keys of a generation. Whether others may come.
-    fn forget(&self, generation: u64) -> bool;
 }
 
 /// Keys by which requests are signed.

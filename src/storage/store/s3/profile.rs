@@ -19,10 +19,11 @@ use object_store::CredentialProvider;
 use object_store::aws::AwsCredential;
 use serde::Deserialize;
 
-use super::fresh::{Fixed, Fresh, Keys, Renewable, Source, Taken};
+use super::fresh::{Fixed, Fresh, Keys, Source, Taken};
 use super::metadata::{Container, Machine};
 use super::sts::{Role, RoleName, WebIdentity, time};
 use super::{environment, failed, variable};
+use crate::storage::store::renewable::Renewable;
 use crate::storage::store::transport::innermost;
 use crate::storage::{StorageError, web};
 

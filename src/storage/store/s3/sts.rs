@@ -13,6 +13,7 @@ use reqwest::{Method, Request, Url};
 use super::fresh::{Keys, Source, Taken};
 use super::{sign_for_aws, variable};
 use crate::storage::StorageError;
+use crate::storage::store::listing::element;
 use crate::storage::web::{self, Limits};
 
 /// A role, as whose session is known to whoever looks into its account's logs.
@@ -65,12 +66,13 @@ impl RoleName {
         let answer = web::send(request, Limits::default(), None).await;
         let answer = answer.map_err(|error| self.wrong(error.to_string()))?;
         let text = String::from_utf8_lossy(&answer.body);
+        let element = |name: &str| Some(element(&text, name)?.trim().to_owned());
         if !answer.status.is_success() {
-            let code = element(&text, "Code").unwrap_or_default();
-            let message = element(&text, "Message").unwrap_or_default();
+            let code = element("Code").unwrap_or_default();
+            let message = element("Message").unwrap_or_default();
             return Err(self.wrong(format!("{} {code}: {message}", answer.status)));
         }
-        let found = |name| element(&text, name).ok_or_else(|| self.wrong(format!("no {name}")));
+        let found = |name| element(name).ok_or_else(|| self.wrong(format!("no {name}")));
         let keys = AwsCredential {
             key_id: found("AccessKeyId")?,
             secret_key: found("SecretAccessKey")?,
@@ -126,13 +128,6 @@ impl Source for WebIdentity {
         let request = self.name.question("AssumeRoleWithWebIdentity", &token)?;
         self.name.ask(request).await
     }
-}
-
-/// The text of the first element of a name, for answers whose elements hold plain text.
-fn element(xml: &str, name: &str) -> Option<String> {
-    let (_, after) = xml.split_once(&format!("<{name}>"))?;
-    let (inside, _) = after.split_once(&format!("</{name}>"))?;
-    Some(inside.trim().to_owned())
 }
 
 /// A time as RFC 3339 has it.
