@@ -104,6 +104,35 @@ fn the_first_page_of_a_chunk_is_made_without_the_others_and_each_is_made_once() 
 }
 
 #[test]
+fn readers_of_one_file_at_once_read_the_same_and_each_chunk_is_made_once() {
+    let (t, _) = Case {
+        rows: 200,
+        row_group: 100,
+        ..lazy()
+    }
+    .build();
+    let at_once = Opened::tree(&t.root());
+    let bytes = at_once.read(WHOLE).unwrap();
+    let opened = Opened::tree(&t.root());
+    std::thread::scope(|scope| {
+        for piece in [17, 64, 100, 333, 1000, 1500, 4096, 1 << 20] {
+            let (opened, bytes) = (&opened, &bytes);
+            scope.spawn(move || {
+                let read = opened.read_in_pieces(WHOLE, 0, bytes.len(), piece);
+                assert!(read.unwrap() == *bytes, "in pieces of {piece}");
+            });
+        }
+    });
+    for counter in ["chunks_transcoded", "pages_decoded"] {
+        assert_eq!(
+            opened.stats()[counter],
+            at_once.stats()[counter],
+            "{counter}"
+        );
+    }
+}
+
+#[test]
 fn nothing_is_made_ahead_of_a_reader_of_two_columns() {
     let (t, _) = lazy().build();
     let bytes = Opened::tree(&t.root()).read(WHOLE).unwrap();

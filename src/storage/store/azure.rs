@@ -83,8 +83,7 @@ pub(super) fn open(opening: Opening<'_>) -> Result<Client, StorageError> {
         grant.set_own(&own);
         builder = builder.with_credentials(keys);
     }
-    let store = builder.build();
-    Client::of(url, store, Some(endpoint))
+    Client::of(url, builder.build(), Some(endpoint))
 }
 
 /// Where the account's blobs are asked for.

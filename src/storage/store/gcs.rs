@@ -79,8 +79,7 @@ pub(super) fn open(opening: Opening<'_>) -> Result<Client, StorageError> {
         grant.set_own(&own);
         builder = builder.with_credentials(keys);
     }
-    let store = builder.build();
-    Client::of(url, store, endpoint)
+    Client::of(url, builder.build(), endpoint)
 }
 
 /// The token among the properties, each time a request is made.
