@@ -255,17 +255,17 @@ fn a_view_whose_footer_would_be_huge_is_not_listed_as_one_file() {
 fn a_data_file_rewritten_in_place_is_an_error_and_never_old_rows_beside_new_ones() {
     let mut table = TableBuilder::new(2, "1 id: long, 2 name: string");
     let write = |table: &mut TableBuilder, first: i64| {
-        let rows: Vec<_> = (first..first + 500)
+        let rows: Vec<_> = (first..first + 50_000)
             .map(|i| json!([i, format!("{i:06}")]))
             .collect();
         table.write(
             Data::rows(json!(rows))
                 .named("data/a.parquet")
-                .row_groups_of(100),
+                .row_groups_of(10_000),
         )
     };
     let data = write(&mut table, 1000);
-    let deletes = table.position_deletes(&[(&data.path, 1), (&data.path, 450)]);
+    let deletes = table.position_deletes(&[(&data.path, 1), (&data.path, 45_000)]);
     table.commit(Commit::of([data.clone(), deletes]));
     table.save();
     let Some((_opened, mountpoint)) = mount(&table) else {
@@ -302,7 +302,7 @@ fn a_data_file_rewritten_in_place_is_an_error_and_never_old_rows_beside_new_ones
                 let rows = Served::of(bytes).rows;
                 let first = rows.iter().map(|row| row[0].as_i64().unwrap());
                 assert!(first.clone().all(|id| id >= 2000), "{name}");
-                assert_eq!(first.count(), 498, "{name}");
+                assert_eq!(first.count(), 49_998, "{name}");
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
@@ -53,6 +54,8 @@ pub struct ParquetFile {
     len: u64,
     /// The end of the file from the footer's first byte on, once it has been made.
     footer: Mutex<Option<Arc<Vec<u8>>>>,
+    /// Whether somebody has opened it by name.
+    opened: AtomicBool,
 }
 
 impl ParquetFile {
@@ -110,12 +113,23 @@ impl ParquetFile {
             layout,
             clustered,
             footer: Mutex::new(None),
+            opened: AtomicBool::new(false),
         })
     }
 
     /// Bytes.
     pub fn len(&self) -> u64 {
         self.len
+    }
+
+    /// Whether nobody has asked this before: then whatever is known of its bytes elsewhere is of another making.
+    pub fn is_first_opening(&self) -> bool {
+        !self.opened.swap(true, Ordering::Relaxed)
+    }
+
+    /// Whether it is made from files of a store.
+    pub fn is_remote(&self) -> bool {
+        self.view.storage.is_remote()
     }
 
     /// Whether a column's chunks are so short, and so many, that what a reader pays is the requests and not the bytes.
@@ -243,7 +257,7 @@ impl ParquetFile {
 
     /// Begins to fetch what ranges of this file are made from, where that lies in a store. For one who reads them whole.
     pub fn prefetch(&self, ranges: &[Range<u64>]) {
-        if !self.view.storage.is_remote() {
+        if !self.is_remote() {
             return;
         }
         let mut wanted: BTreeMap<usize, Vec<Range<u64>>> = BTreeMap::new();

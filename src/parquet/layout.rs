@@ -25,6 +25,13 @@ const SHORT_CHUNK: u64 = 16 << 10;
 /// Row groups of a file of short chunks at least: with fewer of them, requests are few whatever the kernel does.
 const MANY_GROUPS: usize = 64;
 
+/// Bytes of a slot that ends where a page of memory ends, at least: the kernel reads whole pages, and whoever reads the
+/// first bytes of a chunk must not have the last ones of the chunk before it made.
+const LARGE_SLOT: u64 = 128 << 10;
+
+/// Bytes of a page of memory.
+const PAGE: u64 = 4096;
+
 /// The segments of a virtual file, from the magic to the footer.
 #[derive(Debug)]
 pub struct Layout {
@@ -109,7 +116,10 @@ impl Layout {
                     deleted,
                 };
                 for (leaf, target_leaf) in target.leaves.iter().enumerate() {
-                    let (len, bytes) = state.span(leaf, target_leaf)?;
+                    let (mut len, bytes) = state.span(leaf, target_leaf)?;
+                    if bytes == SegmentBytes::Slot && len >= LARGE_SLOT {
+                        len = up_to_a_page(layout.end, len);
+                    }
                     layout.segments.push(Segment {
                         offset: layout.end,
                         len,
@@ -198,6 +208,13 @@ impl Layout {
         let leaves = self.leaves.max(1);
         (segment / leaves, segment % leaves)
     }
+}
+
+/// The length of a slot from `start` that is to be `len` at least and to end with a page, with room for filler.
+fn up_to_a_page(start: u64, len: u64) -> u64 {
+    let end = start.saturating_add(len).saturating_add(FILL);
+    let end = end.checked_next_multiple_of(PAGE).unwrap_or(end);
+    end - start
 }
 
 /// What is known of a row group when it is laid out.
@@ -326,5 +343,22 @@ impl GroupState<'_> {
             }
         };
         Ok((len, SegmentBytes::Slot))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_slot_ends_with_a_page_and_has_room_for_filler() {
+        for start in [4, 4095, 4096, 1 << 40] {
+            for len in [LARGE_SLOT, LARGE_SLOT + 4000, LARGE_SLOT + 4096, 1 << 33] {
+                let longer = up_to_a_page(start, len);
+                assert_eq!((start + longer) % PAGE, 0);
+                assert!(longer >= len + FILL && longer < len + FILL + PAGE);
+            }
+        }
+        assert_eq!(up_to_a_page(u64::MAX - 10, 5), 10);
     }
 }

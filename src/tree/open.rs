@@ -38,6 +38,8 @@ enum Content {
     /// Made as it is read.
     Parquet {
         file: Arc<ParquetFile>,
+        /// Whether nobody had opened it before.
+        is_first: bool,
         streams: Streams,
         /// Keeps the view, so that files of it that are opened later share what it has read.
         _view: Arc<ViewDirectory>,
@@ -53,8 +55,11 @@ pub enum Caching {
     Immutable,
     /// Other bytes at each opening.
     None,
-    /// A virtual Parquet file: immutable, and read column by column, which readahead would spoil.
-    Parquet,
+    /// The same from now on; what the kernel has of it may have been made of another state of its data files, which
+    /// nobody should write to.
+    Fresh,
+    /// Immutable, and made of what is fetched from a store: readahead would fetch what nobody reads.
+    Remote,
 }
 
 impl OpenFile {
@@ -68,9 +73,12 @@ impl OpenFile {
             Content::Rendered { ref file, .. } if file.len().is_some() => Caching::Immutable,
             // The kernel cannot cache pages of a file whose end it does not know.
             Content::Rendered { .. } => Caching::None,
-            // Readahead costs little here, and a page once read serves all the chunks in it.
-            Content::Parquet { ref file, .. } if file.has_short_chunks() => Caching::Immutable,
-            Content::Parquet { .. } => Caching::Parquet,
+            // Readahead costs bytes of the store, save where a page once read serves all the chunks in it.
+            Content::Parquet { ref file, .. } if file.is_remote() && !file.has_short_chunks() => {
+                Caching::Remote
+            }
+            Content::Parquet { is_first: true, .. } => Caching::Fresh,
+            Content::Parquet { .. } => Caching::Immutable,
         }
     }
 
@@ -224,6 +232,7 @@ impl Tree {
                     self.faults.record(&self.path(node), &warning);
                 }
                 Content::Parquet {
+                    is_first: file.is_first_opening(),
                     file,
                     streams: Streams::default(),
                     _view: view,

@@ -16,7 +16,7 @@ use bergfs::catalog::directory::DirectoryCatalog;
 use bergfs::counters::Counters;
 use bergfs::storage::StorageOptions;
 use bergfs::text::TextOptions;
-use bergfs::tree::{ErrorKind, Kind, Lineage, Node, Tree, TreeError, TreeOptions};
+use bergfs::tree::{Caching, ErrorKind, Kind, Lineage, Node, Tree, TreeError, TreeOptions};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::Value;
@@ -176,6 +176,16 @@ impl Opened {
             }
             Opened::Refused { .. } => Err(NOT_MOUNTED),
         }
+    }
+
+    /// How the kernel is to treat the pages of a file that is opened now.
+    pub fn caching(&self, path: &str) -> Result<Caching, i32> {
+        let Opened::Tree { tree, .. } = self else {
+            return Err(NOT_MOUNTED);
+        };
+        let node = resolve(tree, path)?;
+        let file = tree.open(&node).map_err(|e| errno(&e))?;
+        Ok(file.caching())
     }
 
     /// `len` bytes from an offset on, opened once and read piece by piece, as a program reads from a mount.

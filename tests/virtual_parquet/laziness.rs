@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use bergfs::tree::Caching;
 use bytes::Bytes;
 use parquet::file::metadata::ParquetMetaDataReader;
 use parquet::file::properties::EnabledStatistics;
@@ -130,6 +131,16 @@ fn readers_of_one_file_at_once_read_the_same_and_each_chunk_is_made_once() {
             "{counter}"
         );
     }
+}
+
+/// What it had before may be of another state of the data files.
+#[test]
+fn the_kernel_keeps_pages_from_the_first_opening_of_a_file_on() {
+    let (t, _) = lazy().build();
+    let opened = Opened::tree(&t.root());
+    opened.size(WHOLE).unwrap();
+    assert_eq!(opened.caching(WHOLE), Ok(Caching::Fresh));
+    assert_eq!(opened.caching(WHOLE), Ok(Caching::Immutable));
 }
 
 #[test]
