@@ -49,6 +49,9 @@ pub(super) const LARGEST_REQUEST: u64 = 8 << 20;
 /// Names in one level of a listing. More is no warehouse.
 const MAX_LISTED: usize = 100_000;
 
+/// Pages without a name in one listing, one after the other: stores give some where many keys have been deleted.
+const MAX_EMPTY_PAGES: usize = 1000;
+
 /// How long a store may be silent before a read fails, in milliseconds; 30 seconds where it is not set.
 const TIMEOUT_PROPERTY: &str = "store.timeout-ms";
 
@@ -376,7 +379,7 @@ impl Store {
             directory => format!("{directory}/"),
         };
         let mut level = Level::default();
-        let mut page_token = None;
+        let (mut page_token, mut empty_pages) = (None, 0);
         loop {
             let generation = self.grant.generation().await;
             let options = || PaginatedListOptions {
@@ -407,6 +410,12 @@ impl Store {
             level.directories.extend(directories.filter_map(below));
             if level.files.len() + level.directories.len() > MAX_LISTED {
                 let reason = format!("more than {MAX_LISTED} names in one place");
+                return Err(Refusal::Failed(reason));
+            }
+            let is_empty = page.result.objects.is_empty() && page.result.common_prefixes.is_empty();
+            empty_pages = if is_empty { empty_pages + 1 } else { 0 };
+            if empty_pages > MAX_EMPTY_PAGES {
+                let reason = format!("a listing of more than {MAX_EMPTY_PAGES} empty pages");
                 return Err(Refusal::Failed(reason));
             }
             page_token = page.page_token;

@@ -117,3 +117,19 @@ fn keys_that_stores_take_for_others_are_refused_by_name() {
         );
     }
 }
+
+#[test]
+fn a_listing_that_never_gives_a_name_and_never_ends_is_an_error() {
+    let shelf = Shelf::new();
+    let mut table = TableBuilder::new(2, "1 id: long");
+    let file = table.data(json!([[1]]));
+    table.commit(Commit::of([file]));
+    table.save();
+    shelf.put(&table, "t");
+    shelf.server.page(0);
+    let opened = shelf.open("s3://b/t");
+    let Opened::Refused { message } = &opened else {
+        panic!("it is mounted");
+    };
+    assert!(message.contains("more than 1000 empty pages"), "{message}");
+}
