@@ -57,7 +57,9 @@ fn commit(table: &Path, version: i64, metadata: &str) {
 }
 
 fn bergfs(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_bergfs"))
+    // Whoever runs the tests may have them go on when the terminal is closed.
+    Command::new("env")
+        .args(["--default-signal=HUP", env!("CARGO_BIN_EXE_bergfs")])
         .args(arguments)
         .output()
         .unwrap()

@@ -58,6 +58,17 @@ impl GrowingChunk {
         Ok(Grown::Read(len, chunk_len))
     }
 
+    /// Whether there is something of it, or there was.
+    pub fn has_begun(&self) -> bool {
+        match self.0.try_lock() {
+            Ok(growth) => growth
+                .as_ref()
+                .is_none_or(|chunk| !chunk.bytes().is_empty()),
+            // It grows now.
+            Err(_) => true,
+        }
+    }
+
     /// What there is of it, for who makes the rest of it in another place.
     pub fn take(&self) -> Option<Transcoding> {
         let mut growth = self.0.lock().unwrap_or_else(PoisonError::into_inner);

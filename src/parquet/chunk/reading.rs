@@ -90,7 +90,10 @@ impl GroupRows<'_> {
             growing
         };
         if view.cache.has(&whole) {
-            view.cache.forget(&key);
+            // Whoever makes the whole chunk takes what has been begun, and drops it; this one came too late for that.
+            if !growing.has_begun() {
+                view.cache.forget(&key);
+            }
             return Ok(Grown::Not);
         }
         growing.read_at(inside, out, limit, |chunk, until| {
