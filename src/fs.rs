@@ -208,8 +208,8 @@ impl Shared {
 
     fn open_flags(&self, file: &OpenFile) -> FopenFlags {
         match file.caching() {
-            Caching::Remote if self.direct_mmap => FopenFlags::FOPEN_DIRECT_IO,
-            Caching::Remote | Caching::Immutable => FopenFlags::FOPEN_KEEP_CACHE,
+            Caching::Exact if self.direct_mmap => FopenFlags::FOPEN_DIRECT_IO,
+            Caching::Exact | Caching::Immutable => FopenFlags::FOPEN_KEEP_CACHE,
             Caching::Fresh => FopenFlags::empty(),
             Caching::None => FopenFlags::FOPEN_DIRECT_IO,
         }

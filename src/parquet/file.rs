@@ -127,14 +127,12 @@ impl ParquetFile {
         !self.opened.swap(true, Ordering::Relaxed)
     }
 
-    /// Whether it is made from files of a store.
-    pub fn is_remote(&self) -> bool {
-        self.view.storage.is_remote()
-    }
-
-    /// Whether a column's chunks are so short, and so many, that what a reader pays is the requests and not the bytes.
-    pub fn has_short_chunks(&self) -> bool {
+    /// Whether it is well read through the page cache, though the kernel reads ahead, beyond the end of the chunk that
+    /// somebody reads. Where many chunks are short, what a reader pays is the requests and not the bytes; where they are
+    /// long, a part of the next one is little, unless it has to be fetched from a store.
+    pub fn suits_page_cache(&self) -> bool {
         self.layout.has_short_chunks()
+            || self.layout.has_long_chunks() && !self.view.storage.is_remote()
     }
 
     /// What a reader should know of how its data files were read (rule 41).
@@ -257,7 +255,7 @@ impl ParquetFile {
 
     /// Begins to fetch what ranges of this file are made from, where that lies in a store. For one who reads them whole.
     pub fn prefetch(&self, ranges: &[Range<u64>]) {
-        if !self.is_remote() {
+        if !self.view.storage.is_remote() {
             return;
         }
         let mut wanted: BTreeMap<usize, Vec<Range<u64>>> = BTreeMap::new();

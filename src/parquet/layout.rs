@@ -22,6 +22,9 @@ pub const MAGIC: &[u8; 4] = b"PAR1";
 /// Bytes of a chunk, on average, in a file of short ones at most.
 const SHORT_CHUNK: u64 = 16 << 10;
 
+/// Bytes of a chunk, on average, in a file of long ones at least: some times what the kernel reads ahead.
+const LONG_CHUNK: u64 = 1 << 20;
+
 /// Row groups of a file of short chunks at least: with fewer of them, requests are few whatever the kernel does.
 const MANY_GROUPS: usize = 64;
 
@@ -181,6 +184,11 @@ impl Layout {
     pub fn has_short_chunks(&self) -> bool {
         self.groups.len() >= MANY_GROUPS
             && self.end / self.segments.len().max(1) as u64 <= SHORT_CHUNK
+    }
+
+    /// Whether its chunks are so long, on average, that what readahead makes of the next one is little.
+    pub fn has_long_chunks(&self) -> bool {
+        self.end / self.segments.len().max(1) as u64 >= LONG_CHUNK
     }
 
     /// Whether a slot reaches into the last `len` bytes before the end.

@@ -58,8 +58,8 @@ pub enum Caching {
     /// The same from now on; what the kernel has of it may have been made of another state of its data files, which
     /// nobody should write to.
     Fresh,
-    /// Immutable, and made of what is fetched from a store: readahead would fetch what nobody reads.
-    Remote,
+    /// Immutable, and read column by column: readahead would make, or fetch, what nobody reads.
+    Exact,
 }
 
 impl OpenFile {
@@ -73,10 +73,7 @@ impl OpenFile {
             Content::Rendered { ref file, .. } if file.len().is_some() => Caching::Immutable,
             // The kernel cannot cache pages of a file whose end it does not know.
             Content::Rendered { .. } => Caching::None,
-            // Readahead costs bytes of the store, save where a page once read serves all the chunks in it.
-            Content::Parquet { ref file, .. } if file.is_remote() && !file.has_short_chunks() => {
-                Caching::Remote
-            }
+            Content::Parquet { ref file, .. } if !file.suits_page_cache() => Caching::Exact,
             Content::Parquet { is_first: true, .. } => Caching::Fresh,
             Content::Parquet { .. } => Caching::Immutable,
         }
