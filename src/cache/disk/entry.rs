@@ -25,6 +25,9 @@ const CHECKSUM: usize = 8;
 /// Bytes of a key's text. Ours have some hundreds.
 const MAX_KEY: usize = 1 << 16;
 
+/// Bytes of a block.
+const BLOCK: u64 = 4096;
+
 /// Bytes that are copied at once.
 const COPIED: usize = 1 << 20;
 
@@ -88,6 +91,13 @@ impl From<io::Error> for Unreadable {
             _ => Unreadable::Io(error),
         }
     }
+}
+
+/// Bytes of the file system that an entry takes, in blocks of the size that most have.
+pub(super) fn taken(key: &str, payload: &Payload) -> u64 {
+    let header = sum([FIXED, key.len(), CHECKSUM].into_iter());
+    let len = payload.len().saturating_add(header);
+    len.checked_next_multiple_of(BLOCK).unwrap_or(len)
 }
 
 /// Writes an entry to an empty file.

@@ -544,6 +544,19 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..60)
 }
 
+#[test]
+fn an_entry_that_fits_only_without_its_header_and_its_last_block_makes_room() {
+    let parent = TempDir::new().unwrap();
+    let budget = 4 * 8192 - 100;
+    let cache = open(parent.path(), budget);
+    // Two blocks each, with their headers.
+    for id in 0..4 {
+        put(&cache, &key(&id.to_string()), &[id; 8000]);
+        assert!(on_disk(parent.path()) <= budget);
+    }
+    assert_eq!(cache.get(&key("3")).unwrap(), &[3; 8000][..]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 

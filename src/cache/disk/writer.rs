@@ -288,7 +288,7 @@ impl Keeper {
         if self.rests.is_some_and(|until| Instant::now() < until) {
             return self.shared.counters.disk_cache_dropped.add(1);
         }
-        let len = payload.len();
+        let len = entry::taken(text, &payload);
         if len > self.budget / 2 {
             // One that takes the place of most others.
             return self.shared.counters.disk_cache_dropped.add(1);
