@@ -250,6 +250,8 @@ impl Storage {
         };
         match place {
             Some((Directory::Local(root), relative)) => {
+                let decoded = percent_decoded(relative).filter(|_| self.moved.is_encoded(recorded));
+                let relative = decoded.as_deref().unwrap_or(relative);
                 format!("{}/{}", root.path().display(), location::tidy(relative))
             }
             Some((Directory::Store(directory), relative)) => {
@@ -313,11 +315,9 @@ impl Storage {
         };
         let literal = self.open_place(root, relative);
         if is_missing(&literal)
-            && recorded.starts_with("file:")
-            && let Some(decoded) = location::percent_decoded(relative)
-            && let Ok((place, file)) = self.open_place(root, &decoded)
+            && let Some(found) = self.decoded(recorded)
         {
-            return Ok(Found::Local(place, file));
+            return Ok(found);
         }
         let (place, file) = literal.map_err(|error| storage_error(recorded, error))?;
         Ok(Found::Local(place, file))

@@ -10,6 +10,7 @@
 //! nothing of them, and Iceberg Java ignores them). In a deletion vector, which is made for one file by whoever read
 //! it, they are a fault.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ use crate::iceberg::deletion_vector;
 use crate::iceberg::schema::reserved;
 use crate::iceberg::types::FieldId;
 use crate::scan::{DeleteFile, ScanFile};
-use crate::storage::{Expected, SourceFile, Storage};
+use crate::storage::{Expected, SourceFile, Storage, percent_decoded};
 
 use super::RowsError;
 use super::file_schema::{FileSchema, NodeId};
@@ -85,7 +86,7 @@ impl SplitPositions {
     /// The paths, as the delete file spells them, that may name the file at `path`, each with its positions.
     fn named(&self, path: &str) -> &[NamedPositions] {
         self.by_name
-            .get(last_component(path))
+            .get(last_component(path).as_ref())
             .map_or(&[], Vec::as_slice)
     }
 
@@ -99,10 +100,11 @@ impl SplitPositions {
     }
 }
 
-fn last_component(path: &str) -> &str {
-    path.rsplit('/')
-        .find(|part| !part.is_empty())
-        .unwrap_or(path)
+/// Decoded, since one path of a file may be percent-encoded and another not.
+fn last_component(path: &str) -> Cow<'_, str> {
+    let parts = path.rsplit('/').find(|part| !part.is_empty());
+    let last = parts.unwrap_or(path);
+    percent_decoded(last).map_or(Cow::Borrowed(last), Cow::Owned)
 }
 
 fn read_split(

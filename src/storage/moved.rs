@@ -1,37 +1,65 @@
-//! Paths that no rule explains: a table was moved, and some program has recorded its files by where they lay before.
+//! Paths that say where a file lies in another way than its directory does: a table was moved, and some program has
+//! recorded its files by where they lay before; or a `file:` URL is percent-encoded.
 //!
 //! Such a file is the one at the longest end of its path that exists in the table's directory. To say of two such
 //! paths whether they are one file, the directory has to be asked; what it answers for one file is taken to hold for all
 //! that are recorded in the same directory.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{PoisonError, RwLock};
 
 use super::directory::Directory;
 use super::location::Location;
 use super::remote::Expected;
-use super::{Found, Storage, StorageError, check_text, is_missing, storage_error};
+use super::{Found, Storage, StorageError, check_text, is_missing, percent_decoded, storage_error};
 
-/// Recorded directories, and where beneath the table's own they lie.
+/// Recorded directories, and where beneath the table's own they lie; and recorded paths that are percent-encoded.
 #[derive(Debug, Default)]
-pub(super) struct MovedDirectories(RwLock<HashMap<String, String>>);
+pub(super) struct MovedDirectories {
+    ends: RwLock<HashMap<String, String>>,
+    encoded: RwLock<HashSet<String>>,
+}
 
 impl MovedDirectories {
     /// Where the file lies beneath the table's directory, if that of its directory has been found.
     pub(super) fn end(&self, recorded: &str) -> Option<String> {
         let (directory, name) = recorded.rsplit_once('/')?;
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.ends.read().unwrap_or_else(PoisonError::into_inner);
         let found = known.get(directory)?;
         Some(format!("{found}/{name}"))
     }
 
     fn insert(&self, directory: &str, found: &str) {
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.ends.write().unwrap_or_else(PoisonError::into_inner);
         known.insert(directory.to_owned(), found.to_owned());
     }
 }
 
+impl MovedDirectories {
+    /// Whether the file has the path that this one encodes.
+    pub(super) fn is_encoded(&self, recorded: &str) -> bool {
+        let encoded = self.encoded.read();
+        encoded
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(recorded)
+    }
+}
+
 impl Storage {
+    /// What a `file:` URL encodes, where only that is there: paths are taken as they are first.
+    pub(super) fn decoded(&self, recorded: &str) -> Option<Found> {
+        let path = Location::parse(recorded);
+        let (Directory::Local(root), relative) = self.resolve(&path)? else {
+            return None;
+        };
+        let decoded = percent_decoded(relative).filter(|_| recorded.starts_with("file:"))?;
+        if !is_missing(&self.open_place(root, relative)) {
+            return None;
+        }
+        let (place, file) = self.open_place(root, &decoded).ok()?;
+        Some(Found::Local(place, file))
+    }
+
     /// Looks where files lie whose paths no rule explains, so that [`Storage::canonical`] knows them. Needed before paths
     /// of different sources are compared.
     ///
@@ -47,6 +75,13 @@ impl Storage {
             let Some((directory, _)) = path.rsplit_once('/') else {
                 continue;
             };
+            if path.contains('%') && self.decoded(path).is_some() {
+                let mut encoded = self.moved.encoded.write();
+                encoded
+                    .as_mut()
+                    .unwrap_or_else(|poisoned| poisoned.get_mut())
+                    .insert(path.to_owned());
+            }
             // Files come in runs of one directory.
             if explained == Some(directory) {
                 continue;

@@ -147,6 +147,40 @@ fn rule_26_deletes_find_their_file_by_paths_of_before_the_table_was_moved() {
     }
 }
 
+/// Programs take a `file:` URL as it is written, or decode it.
+#[test]
+fn rule_26_deletes_find_their_file_by_encoded_and_plain_urls() {
+    let spellings = |path: &str| {
+        [
+            path.to_owned(),
+            format!("file://{path}"),
+            format!("file://{}", path.replace(' ', "%20")),
+        ]
+    };
+    for (of_data, of_delete) in (0..9).map(|i| (i / 3, i % 3)) {
+        for kind in ["positions", "referenced", "vector"] {
+            let version = if kind == "vector" { 3 } else { 2 };
+            let mut t = TableBuilder::new(version, "1 id: long");
+            let rows = Data::rows(json!([[0], [1], [2]]));
+            let a = t.write(rows.named("data/p=a b/x y.parquet"));
+            let spelled = spellings(&a.path);
+            let named = spelled[of_delete].clone();
+            let d = match kind {
+                "positions" => t.position_deletes(&[(&named, 1)]),
+                "referenced" => t
+                    .position_deletes(&[(&named, 1)])
+                    .with(|e| e.referenced_data_file = Some(named.clone())),
+                _ => t
+                    .vector(&a, &[1])
+                    .with(|e| e.referenced_data_file = Some(named.clone())),
+            };
+            let data = a.with(|e| e.path = spelled[of_data].clone());
+            t.commit(Commit::of([data, d]));
+            shows(&mut t, left(version, [0, 2]));
+        }
+    }
+}
+
 #[test]
 fn rule_26_a_null_or_negative_position_and_a_null_path_are_refused() {
     for row in [json!([null, 0]), json!(["PATH", null]), json!(["PATH", -1])] {
