@@ -58,10 +58,12 @@ mod levels;
 mod made;
 mod page;
 mod part;
+mod places;
 mod plain;
 mod rle;
 mod slot;
 pub mod source;
+mod split;
 mod statistics;
 mod synth;
 mod target;
@@ -74,6 +76,7 @@ pub use contents::GroupContent;
 pub use error::DecodeError;
 pub use file::ParquetFile;
 pub use held::HeldChunks;
+pub use split::Splitting;
 
 /// What a view is made from: a table state, the schema it is read with, and the columns it shows.
 #[derive(Debug)]
@@ -85,6 +88,7 @@ pub struct View {
     /// `None`: a table without a snapshot.
     pub snapshot: Option<SnapshotId>,
     pub columns: ViewColumns,
+    pub splitting: Splitting,
 }
 
 /// Columns a view shows beside the schema's own.

@@ -19,6 +19,7 @@ use bergfs::cache::disk::{DiskCache, usage};
 use bergfs::catalog::Catalog;
 use bergfs::catalog::directory::{DirectoryCatalog, StoreDirectoryCatalog};
 use bergfs::counters::Counters;
+use bergfs::parquet::Splitting;
 use bergfs::storage::{Properties, StorageOptions};
 use bergfs::text::TextOptions;
 use bergfs::tree::{Lineage, Tree, TreeOptions};
@@ -109,6 +110,7 @@ impl Session {
                 csv_null: options.csv_null.parse().unwrap(),
                 ..TextOptions::default()
             },
+            splitting: Splitting::default(),
         };
         let catalog = catalog(&options.storage);
         let tree = Tree::new(catalog, Arc::clone(&cache), options);

@@ -9,7 +9,7 @@ use bergfs::iceberg::manifest::{DeleteDetails, FileContent, FileFormat, Sequence
 use bergfs::iceberg::metadata::TableMetadata;
 use bergfs::iceberg::types::FieldId;
 use bergfs::parquet::source::SourceFooter;
-use bergfs::parquet::{ParquetFile, View, ViewColumns};
+use bergfs::parquet::{ParquetFile, Splitting, View, ViewColumns};
 use bergfs::scan::{DeleteFile, FileDeletes};
 use bergfs::text::{Cursor, Engine, Format, Text, TextFile, TextOptions};
 use bergfs_fuzz::{FORMATS, Table, entry, scanned, with_file};
@@ -69,6 +69,11 @@ fn read(table: &Table, metadata: TableMetadata, how: u8, len: usize) {
         columns: ViewColumns {
             lineage: all_columns,
             metadata: all_columns,
+        },
+        splitting: Splitting {
+            rows: 8,
+            page_rows: 1,
+            growth: 1000,
         },
     });
     let Ok(parquet) = ParquetFile::open(&view, &[Arc::new(file)]) else {

@@ -14,6 +14,7 @@ use crate::cache::Cache;
 use crate::cache::disk::{self, DiskCache};
 use crate::counters::Counters;
 use crate::fs::{self, Event, Mount, MountOptions, MountTable, Owner};
+use crate::parquet::Splitting;
 use crate::storage::{Address, PathMapping, StorageOptions};
 use crate::text::TextOptions;
 use crate::tree::{ErrorKind, Tree, TreeOptions};
@@ -99,6 +100,7 @@ pub(super) fn run(args: &MountArgs) -> anyhow::Result<()> {
                 limit: u64::try_from(args.text_limit).unwrap_or(u64::MAX),
                 ..TextOptions::default()
             },
+            splitting: Splitting::default(),
         },
     ));
     // A table that cannot be read is better refused now than mounted as an error.

@@ -8,10 +8,12 @@ use roaring::RoaringTreemap;
 
 use super::convert::Conversion;
 use super::extra::lineage_is_complete;
-use super::integers::{IntegerChunk, PageError, ReadRange, find_pages};
+use super::integers::IntegerChunk;
 use super::levels::{Guide, LeafPlan, MissingLeaf};
 use super::made::MadeChunk;
 use super::part::{Part, PartLeaf, leaf_node};
+use super::places::{PageError, ReadRange, find_pages};
+use super::split::{Group, PageSpan};
 use super::synth::{self, Parents};
 use super::target::TargetLeaf;
 use super::transcode::{self, StoredChunk, Transcoding, Wanted};
@@ -36,12 +38,13 @@ pub enum SlotContent {
     Made,
 }
 
-/// A row group of a part and the rows it lost, whatever deleted them.
+/// A row group of a virtual file and the rows it lost, whatever deleted them.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupRows<'a> {
     pub part: &'a Part,
     /// Index in the data file.
     pub group: usize,
+    place: &'a Group,
     /// Positions in the data file.
     deleted: &'a RoaringTreemap,
     /// How many of them are in the row group.
@@ -51,13 +54,14 @@ pub struct GroupRows<'a> {
 }
 
 impl<'a> GroupRows<'a> {
-    /// A row group of a data file that lost the rows at the positions `deleted`.
-    pub fn new(part: &'a Part, group: usize, deleted: &'a RoaringTreemap) -> GroupRows<'a> {
+    /// A row group over a data file that lost the rows at the positions `deleted`.
+    pub fn new(part: &'a Part, place: &'a Group, deleted: &'a RoaringTreemap) -> GroupRows<'a> {
         GroupRows {
             part,
-            group,
+            group: place.group,
+            place,
             deleted,
-            lost: deleted.range_cardinality(part.rows(group)),
+            lost: deleted.range_cardinality(place.rows.clone()),
             known: None,
         }
     }
@@ -70,7 +74,7 @@ impl<'a> GroupRows<'a> {
         }
     }
 
-    /// Rows in the data file.
+    /// Rows of the whole row group of the data file.
     pub fn source_rows(&self) -> u64 {
         let rows = self.part.rows(self.group);
         rows.end - rows.start
@@ -78,47 +82,61 @@ impl<'a> GroupRows<'a> {
 
     /// Rows that are left.
     pub fn rows(&self) -> u64 {
-        self.source_rows().saturating_sub(self.lost)
+        let rows = &self.place.rows;
+        (rows.end - rows.start).saturating_sub(self.lost)
     }
 
-    /// Whether any row is gone.
+    /// Whether these are not all rows of the data file's row group.
     pub fn lost_rows(&self) -> bool {
-        self.lost > 0
+        self.rows() < self.source_rows()
+    }
+
+    /// Where the rows stand in a column chunk, unless they are the whole row group.
+    pub fn span(&self, column: usize) -> Result<Option<&'a PageSpan>, ParquetError> {
+        let Some(spans) = &self.place.spans else {
+            return Ok(None);
+        };
+        match spans.get(column) {
+            Some(Some(span)) => Ok(Some(span)),
+            _ => Err(self.part.corrupt("a column without places".to_owned())),
+        }
     }
 
     /// Position in the data file of the first row that is left.
     pub fn first_position(&self) -> Option<u64> {
-        self.part
-            .rows(self.group)
+        self.place
+            .rows
+            .clone()
             .find(|position| !self.deleted.contains(*position))
     }
 
     /// Position in the data file of the last row that is left.
     pub fn last_position(&self) -> Option<u64> {
-        self.part
-            .rows(self.group)
+        self.place
+            .rows
+            .clone()
             .rev()
             .find(|position| !self.deleted.contains(*position))
     }
 
     /// Positions in the data file of the rows that are left.
     fn positions(&self) -> impl Iterator<Item = u64> {
-        let rows = self.part.rows(self.group);
+        let rows = self.place.rows.clone();
         let mut deleted = self.deleted.iter();
         deleted.advance_to(rows.start);
         let mut deleted = deleted.peekable();
         rows.filter(move |row| deleted.next_if_eq(row).is_none())
     }
 
-    /// Rows that are gone, ascending, relative to the row group's first.
-    fn deleted_rows(&self) -> Result<Vec<u32>, ParquetError> {
+    /// Rows that deletes took, ascending, counted from the first.
+    pub fn deleted_rows(&self) -> Result<Vec<u32>, ParquetError> {
         if self.lost > MAX_DELETED {
             return Err(ParquetError::Unsupported {
                 path: self.part.path().to_owned(),
                 feature: format!("{} deleted rows in one row group", self.lost),
             });
         }
-        rows_within(self.deleted, self.part.rows(self.group)).ok_or_else(|| {
+        rows_within(self.deleted, self.place.rows.clone()).ok_or_else(|| {
             let reason = "a row group of more than 2^32 rows".to_owned();
             self.part.corrupt(reason)
         })
@@ -190,7 +208,7 @@ impl<'a> GroupRows<'a> {
         let mut identity = Identity::default();
         let (file, unshredded) = (&self.part.opened.file, &self.part.opened.unshredded);
         identity.push(format!("{:?} {unshredded:?}", file.identity()).as_bytes());
-        identity.push(format!("{} {}", self.group, self.lost).as_bytes());
+        identity.push(format!("{} {:?} {}", self.group, self.place.rows, self.lost).as_bytes());
         for rows in self.deleted_rows()?.chunks(4096) {
             let rows: Vec<u8> = rows.iter().flat_map(|row| row.to_le_bytes()).collect();
             identity.push(&rows);
@@ -316,10 +334,9 @@ impl<'a> GroupRows<'a> {
     ) -> Result<Vec<Option<i64>>, ParquetError> {
         let counters = view.storage.counters();
         counters.chunks_transcoded.add(1);
-        let stored = self.with_stored(column, |chunk| {
-            let read = |range| chunk.range(range).map(Cow::Borrowed);
-            let (dictionary, pages) = find_pages(chunk, &read)?;
-            IntegerChunk::new(chunk, dictionary, pages, &read, counters).all()
+        let stored = self.with_pages(column, |chunk, read| {
+            let (dictionary, pages) = find_pages(chunk, read)?.places();
+            IntegerChunk::new(chunk, dictionary, pages, read, counters).all()
         })?;
         Ok(stored
             .into_iter()
@@ -402,6 +419,7 @@ impl<'a> GroupRows<'a> {
             uncompressed: u64::try_from(stored.total_uncompressed_size).unwrap_or(0),
             values: u64::try_from(stored.num_values).unwrap_or(0),
             rows: self.source_rows(),
+            span: self.span(column)?,
             deleted: &self.deleted_rows()?,
         };
         f(chunk).map_err(|error| match error.into() {

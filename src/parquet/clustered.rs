@@ -9,14 +9,18 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use roaring::RoaringTreemap;
+
 use super::ParquetError;
 use super::chunk::GroupRows;
 use super::convert::Conversion;
 use super::format::{IndexRange, Statistics, column_index, offset_index};
-use super::integers::{Extremes, IntegerChunk, Known, PagePlace, find_pages, integer};
-use super::layout::{Group, Layout};
+use super::integers::{Extremes, IntegerChunk, Known, integer};
+use super::layout::Layout;
 use super::levels::LeafPlan;
 use super::part::{Part, StoredLeaf};
+use super::places::{PageError, PagePlace, find_pages};
+use super::split::{Group, PageSpan};
 use super::target::{TargetKind, TargetSchema};
 use crate::counters::Counters;
 use crate::iceberg::metadata::TableMetadata;
@@ -81,6 +85,11 @@ fn bounds(parts: &[Part], layout: &Layout, leaf: usize) -> Option<Vec<(i64, i64)
         if !is_proven(physical, conversion) {
             return None;
         }
+        if let Some(spans) = &place.spans {
+            let (least, greatest) = spans.get(column)?.as_ref()?.bounds_inside?;
+            let value = |bound| integer(&plain(bound, physical, conversion)?);
+            return Some((value(least)?, value(greatest)?));
+        }
         let (least, greatest) = stored_bounds(part, place.group, column)?;
         let value = |bytes: &[u8]| integer(&conversion.bound(bytes)?);
         Some((value(least)?, value(greatest)?))
@@ -125,23 +134,40 @@ fn nearly_disjoint(bounds: &[(i64, i64)]) -> bool {
     2 * apart.count() >= bounds.len()
 }
 
-/// The statistics of what is left of a flat chunk of integers: all exact.
+/// The statistics of what is left of a flat chunk of integers, for each of some row groups over it: all exact.
 pub fn exact(
-    rows: &GroupRows<'_>,
+    pieces: &[GroupRows<'_>],
     column: usize,
     conversion: Conversion,
     counters: &Counters,
-) -> Result<Statistics, ParquetError> {
-    let stated = stored_bounds(rows.part, rows.group, column);
-    let statistics = rows.part.chunk(rows.group, column)?.statistics.as_ref();
+) -> Result<Vec<Statistics>, ParquetError> {
+    let Some((part, group)) = pieces.first().map(|rows| (rows.part, rows.group)) else {
+        return Ok(Vec::new());
+    };
+    let stated = stored_bounds(part, group, column);
+    let chunk = part.chunk(group, column)?;
+    let statistics = chunk.statistics.as_ref();
     let known = Known {
         bounds: stated.and_then(|(least, greatest)| Some((integer(least)?, integer(greatest)?))),
         nulls: statistics.and_then(|s| u64::try_from(s.null_count?).ok()),
     };
-    let by_index = match indexed(rows, column)? {
+    let mut wanted = Vec::with_capacity(pieces.len());
+    for rows in pieces {
+        wanted.push((rows.span(column)?, rows.deleted_rows()?));
+    }
+    let nothing = RoaringTreemap::new();
+    let whole = Group {
+        part: 0,
+        group,
+        rows: part.rows(group),
+        spans: None,
+    };
+    let whole = GroupRows::new(part, &whole, &nothing);
+    let by_index = match indexed(&whole, column)? {
         Some((dictionary, pages)) => {
-            let found = rows.with_ranges(column, |chunk, read| {
-                IntegerChunk::new(chunk, dictionary, pages, read, counters).extremes(known)
+            let found = whole.with_ranges(column, |chunk, read| {
+                let chunk = IntegerChunk::new(chunk, dictionary, pages, read, counters);
+                extremes(chunk, &wanted, known)
             });
             // Where the index leads nowhere, the chunk itself may be whole.
             match found {
@@ -153,23 +179,37 @@ pub fn exact(
     };
     let found = match by_index {
         Some(found) => found,
-        None => rows.with_pages(column, |chunk, read| {
-            let (dictionary, pages) = find_pages(chunk, read)?;
-            IntegerChunk::new(chunk, dictionary, pages, read, counters).extremes(known)
+        None => whole.with_pages(column, |chunk, read| {
+            let (dictionary, pages) = find_pages(chunk, read)?.places();
+            let chunk = IntegerChunk::new(chunk, dictionary, pages, read, counters);
+            extremes(chunk, &wanted, known)
         })?,
     };
-    let physical = rows.part.chunk(rows.group, column)?.physical;
-    Ok(statistics_of(found, physical, conversion))
+    let statistics = found.into_iter();
+    Ok(statistics
+        .map(|found| statistics_of(found, chunk.physical, conversion))
+        .collect())
+}
+
+/// The extremes of each of these rows of a chunk.
+fn extremes<'a>(
+    mut chunk: IntegerChunk<'a, '_>,
+    wanted: &'a [(Option<&'a PageSpan>, Vec<u32>)],
+    known: Known,
+) -> Result<Vec<Extremes>, PageError> {
+    // From the end: the later the rows, the more of the dictionary they mostly need, which is decoded from its front.
+    let rows = wanted.iter().rev();
+    let found = rows.map(|(span, deleted)| {
+        chunk.set_rows(*span, deleted);
+        chunk.extremes(known)
+    });
+    let mut found = found.collect::<Result<Vec<Extremes>, PageError>>()?;
+    found.reverse();
+    Ok(found)
 }
 
 fn statistics_of(found: Extremes, physical: Physical, conversion: Conversion) -> Statistics {
-    let plain = |value: i64| {
-        let bytes = match physical {
-            Physical::Int64 => value.to_le_bytes().to_vec(),
-            _ => i32::try_from(value).ok()?.to_le_bytes().to_vec(),
-        };
-        Some(conversion.apply(&bytes).ok()?.into_boxed_slice())
-    };
+    let plain = |value| plain(value, physical, conversion);
     let bounds = found
         .bounds
         .and_then(|(least, greatest)| Some((plain(least)?, plain(greatest)?)));
@@ -185,10 +225,19 @@ fn statistics_of(found: Extremes, physical: Physical, conversion: Conversion) ->
     }
 }
 
+/// A value of a stored column, as it stands in the virtual file.
+fn plain(value: i64, stored: Physical, conversion: Conversion) -> Option<Box<[u8]>> {
+    let bytes = match stored {
+        Physical::Int64 => value.to_le_bytes().to_vec(),
+        _ => i32::try_from(value).ok()?.to_le_bytes().to_vec(),
+    };
+    Some(conversion.apply(&bytes).ok()?.into_boxed_slice())
+}
+
 type Pages = (Option<Range<u64>>, Vec<PagePlace>);
 
 /// The pages of a chunk by the file's page index, where it has one; else they have to be looked for in the chunk itself.
-fn indexed(rows: &GroupRows<'_>, column: usize) -> Result<Option<Pages>, ParquetError> {
+pub fn indexed(rows: &GroupRows<'_>, column: usize) -> Result<Option<Pages>, ParquetError> {
     let part = rows.part;
     let chunk = part.chunk(rows.group, column)?;
     let range = part.chunk_range(rows.group, column)?;

@@ -32,7 +32,7 @@ impl ParquetFile {
         for (place, known) in self.groups() {
             let part = self.part(place.part)?;
             let deleted = self.deleted(part)?;
-            let rows = GroupRows::new(part, place.group, &deleted).noting(known);
+            let rows = GroupRows::new(part, place, &deleted).noting(known);
             if rows.rows() == 0 {
                 continue;
             }

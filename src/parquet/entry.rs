@@ -6,7 +6,6 @@ use roaring::RoaringTreemap;
 
 use super::ParquetError;
 use super::chunk::GroupRows;
-use super::clustered;
 use super::footer::FooterInput;
 use super::format::{Codec, ColumnChunk, Encoding, Page, PageHeader, Statistics};
 use super::layout::{Segment, SegmentBytes};
@@ -14,6 +13,7 @@ use super::levels::LeafPlan;
 use super::made::dictionary_page_len;
 use super::part::{Part, PartLeaf};
 use super::slot::{Behind, has_dictionary, transcoded_encodings};
+use super::split::Group;
 use super::statistics::{Change, after};
 use super::synth;
 use super::target::TargetLeaf;
@@ -24,7 +24,7 @@ use crate::rows::file_schema::Physical;
 const HEADER_READ: u64 = 64;
 
 impl FooterInput<'_> {
-    /// A chunk's entry, now that its rows are known.
+    /// A chunk's entry, now that its rows are known. `exact`: the statistics of what is left of it, where they were found.
     pub(super) fn chunk(
         &self,
         rows: &GroupRows<'_>,
@@ -32,6 +32,7 @@ impl FooterInput<'_> {
         part_leaf: &PartLeaf,
         target: &TargetLeaf,
         segment: &Segment,
+        exact: Option<&Statistics>,
     ) -> Result<ColumnChunk, ParquetError> {
         if let Some(column) = rows.source_column(leaf) {
             return source_chunk(rows.part, rows.group, column, part_leaf, target, segment);
@@ -41,7 +42,10 @@ impl FooterInput<'_> {
         match (&part_leaf.plan, part_leaf.stored) {
             (LeafPlan::Stored { column, .. }, Some(stored)) => {
                 let source = rows.part.chunk(rows.group, *column)?;
-                entry.encodings = transcoded_encodings(&source.encodings);
+                let span = rows.span(*column)?;
+                let has_dictionary = has_dictionary(&source.encodings)
+                    && span.is_none_or(|span| span.dictionary.is_some());
+                entry.encodings = transcoded_encodings(&source.encodings, has_dictionary);
                 if stored.max_rep > 0 {
                     entry.num_values = if !rows.lost_rows() {
                         source.num_values
@@ -49,7 +53,7 @@ impl FooterInput<'_> {
                         signed(rows.made(self.view, leaf, target)?.num_values)
                     };
                 }
-                if has_dictionary(&source.encodings) {
+                if has_dictionary {
                     let len = self.dictionary_len(rows, *column, stored.conversion.widths())?;
                     place_dictionary(&mut entry, segment, len);
                 }
@@ -62,18 +66,8 @@ impl FooterInput<'_> {
                     ordered: rows.part.opened.footer.metadata.column_orders,
                     shapes: has_shapes(target),
                 };
-                let exact = self.clustered.get(leaf) == Some(&true) && change.dropped_rows;
-                entry.statistics = if exact {
-                    let counters = self.view.storage.counters();
-                    Some(clustered::exact(
-                        rows,
-                        *column,
-                        stored.conversion,
-                        counters,
-                    )?)
-                } else {
-                    after(source.statistics.as_ref(), change)
-                };
+                let source = source.statistics.as_ref();
+                entry.statistics = exact.cloned().or_else(|| after(source, change));
             }
             (LeafPlan::Missing(missing), _)
                 if missing.guide.is_none() && missing.entries.len() == 1 =>
@@ -142,15 +136,15 @@ impl FooterInput<'_> {
     /// The entry with which a chunk takes most bytes in the footer, whatever its rows turn out to be.
     pub(super) fn largest_chunk(
         &self,
-        part: &Part,
-        group: usize,
+        (part, place): (&Part, &Group),
         leaf: usize,
         part_leaf: &PartLeaf,
         target: &TargetLeaf,
         segment: &Segment,
     ) -> Result<ColumnChunk, ParquetError> {
         let none = RoaringTreemap::new();
-        let rows = GroupRows::new(part, group, &none);
+        let rows = GroupRows::new(part, place, &none);
+        let group = place.group;
         let source = match rows.source_column(leaf) {
             Some(column) => Some(source_chunk(
                 part, group, column, part_leaf, target, segment,

@@ -13,10 +13,11 @@ use super::clustered::clustered;
 use super::extra::ExtraColumn;
 use super::footer::{FooterInput, TRAILER};
 use super::held::HeldChunks;
-use super::layout::{Bloom, Group, Layout, MAGIC, Segment, SegmentBytes};
+use super::layout::{Bloom, Layout, MAGIC, Segment, SegmentBytes};
 use super::levels::LeafPlan;
 use super::part::{OpenedFile, Part};
 use super::slot::{Behind, filler};
+use super::split::{Group, row_groups};
 use super::target::{FieldSources, TargetLeaf, TargetSchema, Unmergeable};
 use super::{ParquetError, View};
 use crate::cache::CacheKey;
@@ -85,7 +86,8 @@ impl ParquetFile {
             .into_iter()
             .map(|opened| Part::new(view, opened, &target, &columns))
             .collect::<Result<Vec<_>, _>>()?;
-        let layout = Layout::new(&parts, &target)?;
+        let groups = row_groups(view, &parts, &target);
+        let layout = Layout::new(&parts, groups, &target)?;
         let clustered = clustered(&parts, &layout, &target, &view.metadata);
         let input = FooterInput {
             view,
@@ -370,11 +372,11 @@ impl ParquetFile {
     ) -> Result<R, ParquetError> {
         let (group, leaf) = self.layout.place(index);
         let known = self.identities.get(group);
-        let (part, group) = self.group(group)?;
+        let (part, place) = self.group(group)?;
         let target = self.target.leaves.get(leaf);
         let target = target.ok_or_else(|| part.corrupt("no such column".to_owned()))?;
         let deleted = self.deleted(part)?;
-        let mut rows = GroupRows::new(part, group, &deleted);
+        let mut rows = GroupRows::new(part, place, &deleted);
         if let Some(known) = known {
             rows = rows.noting(known);
         }
@@ -459,9 +461,9 @@ impl ParquetFile {
         part.ok_or_else(|| self.inconsistent("a row group without a file"))
     }
 
-    fn group(&self, group: usize) -> Result<(&Part, usize), ParquetError> {
+    fn group(&self, group: usize) -> Result<(&Part, &Group), ParquetError> {
         let place = self.layout.groups.get(group);
-        let found = place.and_then(|place| Some((self.parts.get(place.part)?, place.group)));
+        let found = place.and_then(|place| Some((self.parts.get(place.part)?, place)));
         found.ok_or_else(|| self.inconsistent("a segment without a row group"))
     }
 

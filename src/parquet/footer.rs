@@ -5,15 +5,19 @@
 //! longest footer there can be, which is the one with every count and offset at its largest, since Thrift's variable
 //! lengths never shrink with growing numbers; zeros before the footer make up the difference.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use roaring::RoaringTreemap;
 
 use super::chunk::GroupRows;
+use super::clustered;
 use super::entry::signed;
-use super::format::{ColumnChunk, FileMetaData, RowGroup, SchemaElement};
-use super::layout::{Group, Layout, Segment};
+use super::format::{ColumnChunk, FileMetaData, RowGroup, SchemaElement, Statistics};
+use super::layout::{Layout, Segment};
+use super::levels::LeafPlan;
 use super::part::{Part, PartLeaf};
+use super::split::Group;
 use super::target::{TargetLeaf, TargetSchema};
 use super::{ParquetError, View};
 
@@ -38,10 +42,9 @@ impl FooterInput<'_> {
             let Some(part) = self.parts.get(place.part) else {
                 continue;
             };
-            let rows = part.rows(place.group);
-            let rows = rows.end - rows.start;
+            let rows = place.rows.end - place.rows.start;
             let columns = self.columns(index, part, |leaf, part_leaf, target, segment| {
-                self.largest_chunk(part, place.group, leaf, part_leaf, target, segment)
+                self.largest_chunk((part, place), leaf, part_leaf, target, segment)
             })?;
             groups.push(self.row_group(index, rows, columns));
         }
@@ -58,27 +61,20 @@ impl FooterInput<'_> {
         deleted: impl Fn(&Part) -> Result<Arc<RoaringTreemap>, ParquetError> + Sync,
     ) -> Result<Vec<u8>, ParquetError> {
         let places: Vec<(usize, &Group)> = self.layout.groups.iter().enumerate().collect();
+        let is_same = |a: &(usize, &Group), b: &(usize, &Group)| {
+            (a.1.part, a.1.group) == (b.1.part, b.1.group)
+        };
+        let sources: Vec<&[(usize, &Group)]> = places.chunk_by(is_same).collect();
         // Row groups that lost rows may have clustered columns decoded, and chunks of lists made.
-        let groups =
-            self.view
-                .storage
-                .in_parallel(&places, |(index, place)| -> Result<_, ParquetError> {
-                    let Some(part) = self.parts.get(place.part) else {
-                        return Ok(None);
-                    };
-                    let deleted = deleted(part)?;
-                    let rows = GroupRows::new(part, place.group, &deleted);
-                    if rows.rows() == 0 {
-                        return Ok(None);
-                    }
-                    self.prefetch_dictionaries(&rows)?;
-                    let columns =
-                        self.columns(*index, part, |leaf, part_leaf, target, segment| {
-                            self.chunk(&rows, leaf, part_leaf, target, segment)
-                        })?;
-                    Ok(Some(self.row_group(*index, rows.rows(), columns)))
-                });
-        let groups: Vec<Option<RowGroup>> = groups.into_iter().collect::<Result<_, _>>()?;
+        let groups = self.view.storage.in_parallel(&sources, |pieces| {
+            let part = pieces
+                .first()
+                .and_then(|(_, place)| self.parts.get(place.part));
+            part.map_or(Ok(Vec::new()), |part| {
+                self.row_groups(part, pieces, &*deleted(part)?)
+            })
+        });
+        let groups = groups.into_iter().collect::<Result<Vec<_>, _>>()?;
         let mut groups: Vec<RowGroup> = groups.into_iter().flatten().collect();
         for leaf in 0..self.target.leaves.len() {
             all_or_no_bounds(&mut groups, leaf);
@@ -86,6 +82,51 @@ impl FooterInput<'_> {
         let mut bytes = Vec::new();
         self.file(groups).write(&mut bytes);
         Ok(bytes)
+    }
+
+    /// The entries of the row groups over one of a data file, with their indexes in the layout, where rows are left.
+    fn row_groups(
+        &self,
+        part: &Part,
+        pieces: &[(usize, &Group)],
+        deleted: &RoaringTreemap,
+    ) -> Result<Vec<RowGroup>, ParquetError> {
+        let rows = |place| GroupRows::new(part, place, deleted);
+        let pieces = pieces.iter().map(|(index, place)| (*index, rows(place)));
+        let pieces: Vec<(usize, GroupRows<'_>)> =
+            pieces.filter(|(_, rows)| rows.rows() > 0).collect();
+        let bounds = self.exact_bounds(&pieces)?;
+        let entry = |(at, (index, rows)): (usize, &(usize, GroupRows<'_>))| {
+            self.prefetch_dictionaries(rows)?;
+            let columns = self.columns(*index, part, |leaf, part_leaf, target, segment| {
+                let exact = bounds.get(&leaf).and_then(|pieces| pieces.get(at));
+                self.chunk(rows, leaf, part_leaf, target, segment, exact)
+            })?;
+            Ok(self.row_group(*index, rows.rows(), columns))
+        };
+        pieces.iter().enumerate().map(entry).collect()
+    }
+
+    /// The statistics of clustered columns, by leaf and row group, where these lost rows of the data file's.
+    fn exact_bounds(
+        &self,
+        pieces: &[(usize, GroupRows<'_>)],
+    ) -> Result<BTreeMap<usize, Vec<Statistics>>, ParquetError> {
+        let pieces: Vec<GroupRows<'_>> = pieces.iter().map(|(_, rows)| *rows).collect();
+        let mut bounds = BTreeMap::new();
+        let lost = pieces.iter().find(|rows| rows.lost_rows());
+        let leaves = lost.map_or(&[][..], |rows| &rows.part.leaves);
+        for (leaf, part_leaf) in leaves.iter().enumerate() {
+            if self.clustered.get(leaf) == Some(&true)
+                && let (LeafPlan::Stored { column, .. }, Some(stored)) =
+                    (&part_leaf.plan, part_leaf.stored)
+            {
+                let counters = self.view.storage.counters();
+                let exact = clustered::exact(&pieces, *column, stored.conversion, counters)?;
+                bounds.insert(leaf, exact);
+            }
+        }
+        Ok(bounds)
     }
 
     fn columns(

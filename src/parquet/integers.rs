@@ -1,20 +1,20 @@
 //! The values of a stored column of integers, once deleted rows are gone: all of them, or the least and the greatest.
 //!
 //! Extremes cost as few pages as prove them. Every page has bounds: its own where the file has a page index or the page's
-//! header states them, else those of its chunk. A page is decoded only while its bounds leave room for a value beyond those found so far. In a chunk
-//! that is in order, whose first and last rows are left, that takes two pages, whatever their number; with a page index
-//! no other page is read.
+//! header states them, else those of its chunk. A page is decoded only while its bounds leave room for a value beyond
+//! those found so far. In a chunk that is in order, whose first and last rows are left, that takes two pages, whatever
+//! their number; with a page index no other page is read.
 
-use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::ops::Range;
 
+use super::DecodeError;
 use super::codec::Scratch;
-use super::format::{Page, PageHeader, page_header_bounds};
 use super::page::PageReader;
-use super::transcode::{Levels, StoredChunk, keep_of};
+use super::places::{PageError, PagePlace, ReadRange};
+use super::split::PageSpan;
+use super::transcode::{Levels, StoredChunk};
 use super::values::{self, plain_integers};
-use super::{DecodeError, ParquetError};
 use crate::counters::Counters;
 use crate::rows::file_schema::Physical;
 
@@ -36,37 +36,6 @@ pub struct Extremes {
     pub nulls: u64,
 }
 
-/// A data page, not decoded.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PagePlace {
-    /// In the chunk, its header included.
-    pub bytes: Range<u64>,
-    /// In the row group.
-    pub first_row: u64,
-    pub rows: u64,
-    /// No value of it is below the first or above the second, where that is known.
-    pub bounds: Option<(i64, i64)>,
-}
-
-/// Why pages cannot be decoded: what is in them, or reading them.
-#[derive(Debug)]
-pub enum PageError {
-    Decode(DecodeError),
-    Read(ParquetError),
-}
-
-impl From<DecodeError> for PageError {
-    fn from(error: DecodeError) -> PageError {
-        PageError::Decode(error)
-    }
-}
-
-/// Bytes that mostly hold a page's header, with its statistics.
-const HEADER_READ: u64 = 256;
-
-/// Gives a range of a chunk's bytes.
-pub type ReadRange<'a> = &'a (dyn Fn(Range<u64>) -> Result<Cow<'a, [u8]>, PageError> + 'a);
-
 /// A flat column chunk of 32-bit or 64-bit integers, its pages found and not decoded.
 pub struct IntegerChunk<'a, 'r> {
     /// Its bytes are got by `read`.
@@ -79,71 +48,6 @@ pub struct IntegerChunk<'a, 'r> {
     decoded: Vec<i64>,
     scratch: Scratch,
     counters: &'a Counters,
-}
-
-/// The pages of a flat chunk by their headers, and no more than these is read: its dictionary's place, and its data
-/// pages. What they hold is checked when they are decoded.
-pub fn find_pages(
-    chunk: StoredChunk<'_>,
-    read: ReadRange<'_>,
-) -> Result<(Option<Range<u64>>, Vec<PagePlace>), PageError> {
-    let (mut dictionary, mut pages) = (None, Vec::new());
-    let (mut row, mut at) = (0, 0);
-    while row < chunk.rows {
-        let (bytes, header, len) = header_at(chunk, read, at)?;
-        let body = at.saturating_add(len as u64);
-        let end = body.saturating_add(u64::from(header.compressed_size));
-        if end > chunk.len {
-            return Err(DecodeError::truncated(WHAT).into());
-        }
-        match header.page {
-            Page::Dictionary { .. } if at == 0 => dictionary = Some(at..end),
-            Page::Dictionary { .. } => {
-                let reason = "has a dictionary page after its first page";
-                return Err(DecodeError::corrupt(WHAT, reason).into());
-            }
-            Page::DataV1 { num_values: 0, .. } | Page::DataV2 { num_values: 0, .. } => {}
-            Page::DataV1 { num_values, .. } | Page::DataV2 { num_values, .. } => {
-                let rows = u64::from(num_values);
-                let bounds = bytes.get(..len).and_then(page_header_bounds);
-                pages.push(PagePlace {
-                    bytes: at..end,
-                    first_row: row,
-                    rows,
-                    bounds: bounds.and_then(|[least, greatest]| {
-                        Some((integer(&least)?, integer(&greatest)?))
-                    }),
-                });
-                row += rows;
-            }
-            Page::Other(_) => {}
-        }
-        at = end;
-    }
-    if row == chunk.rows {
-        return Ok((dictionary, pages));
-    }
-    let reason = format!("holds {row} rows, its row group {}", chunk.rows);
-    Err(DecodeError::corrupt(WHAT, reason).into())
-}
-
-/// The page header that stands at `at`, with some bytes from there, and its length.
-fn header_at<'r>(
-    chunk: StoredChunk<'_>,
-    read: ReadRange<'r>,
-    at: u64,
-) -> Result<(Cow<'r, [u8]>, PageHeader, usize), PageError> {
-    let left = chunk.len.saturating_sub(at);
-    let mut len = HEADER_READ.min(left);
-    loop {
-        let bytes = read(at..at.saturating_add(len))?;
-        match PageHeader::parse(&bytes) {
-            Ok((header, header_len)) => return Ok((bytes, header, header_len)),
-            Err(error) if len == left => return Err(error.into()),
-            // It may go on behind them.
-            Err(_) => len = len.saturating_mul(16).min(left),
-        }
-    }
 }
 
 impl<'a, 'r> IntegerChunk<'a, 'r> {
@@ -175,9 +79,18 @@ impl<'a, 'r> IntegerChunk<'a, 'r> {
         Ok(out)
     }
 
+    /// As it is, for other rows of it: those of a span, or all, but for some that are left out (see [`StoredChunk`]).
+    pub fn set_rows(&mut self, span: Option<&'a PageSpan>, deleted: &'a [u32]) {
+        self.chunk = StoredChunk {
+            span,
+            deleted,
+            ..self.chunk
+        };
+    }
+
     /// The extremes of the rows that are left, and how many of them are null.
-    pub fn extremes(mut self, known: Known) -> Result<Extremes, PageError> {
-        let left = self.chunk.rows - self.chunk.deleted.len() as u64;
+    pub fn extremes(&mut self, known: Known) -> Result<Extremes, PageError> {
+        let left = self.chunk.rows_left();
         if known.nulls == Some(self.chunk.values) {
             return Ok(Extremes {
                 bounds: None,
@@ -185,9 +98,13 @@ impl<'a, 'r> IntegerChunk<'a, 'r> {
             });
         }
         let has_no_nulls = self.chunk.max_def == 0 || known.nulls == Some(0);
-        let mut pages = std::mem::take(&mut self.pages);
         let everything = (i64::MIN, i64::MAX);
-        let are_used = agree(&pages, known);
+        let are_used = agree(&self.pages, known);
+        let wanted = self.chunk.wanted();
+        let mut pages = self.pages.clone();
+        pages.retain(|page| {
+            page.first_row < wanted.end && wanted.start < page.first_row + page.rows
+        });
         for page in &mut pages {
             let own = page.bounds.filter(|_| are_used);
             page.bounds = own.or(known.bounds).or(Some(everything));
@@ -200,17 +117,6 @@ impl<'a, 'r> IntegerChunk<'a, 'r> {
         // Where bounds tell nothing, an end of the chunk is the likeliest place.
         let from_ends = |index: usize| index.min(pages.len() - 1 - index);
         let mut order: Vec<usize> = (0..pages.len()).collect();
-        order.sort_by_key(|&i| (pages.get(i).map(|p| bounds(p).0), from_ends(i)));
-        for &index in &order {
-            let least = search.found.bounds.map(|found| found.0);
-            let page = search.waiting.get(index).copied().flatten();
-            if let (Some(page), Some(least)) = (page, least)
-                && bounds(page).0 >= least
-            {
-                break;
-            }
-            search.take(&mut self, index)?;
-        }
         order.sort_by_key(|&i| (Reverse(pages.get(i).map(|p| bounds(p).1)), from_ends(i)));
         for &index in &order {
             let greatest = search.found.bounds.map(|found| found.1);
@@ -220,14 +126,25 @@ impl<'a, 'r> IntegerChunk<'a, 'r> {
             {
                 break;
             }
-            search.take(&mut self, index)?;
+            search.take(self, index)?;
+        }
+        order.sort_by_key(|&i| (pages.get(i).map(|p| bounds(p).0), from_ends(i)));
+        for &index in &order {
+            let least = search.found.bounds.map(|found| found.0);
+            let page = search.waiting.get(index).copied().flatten();
+            if let (Some(page), Some(least)) = (page, least)
+                && bounds(page).0 >= least
+            {
+                break;
+            }
+            search.take(self, index)?;
         }
         if has_no_nulls {
             search.found.nulls = 0;
             return Ok(search.found);
         }
         for index in order {
-            search.take(&mut self, index)?;
+            search.take(self, index)?;
         }
         Ok(search.found)
     }
@@ -239,7 +156,7 @@ impl<'a, 'r> IntegerChunk<'a, 'r> {
         mut each: impl FnMut(Option<i64>),
     ) -> Result<(), PageError> {
         let chunk = self.chunk;
-        let keep = keep_of(chunk.deleted, page.first_row, page.rows);
+        let keep = chunk.keep(page.first_row, page.rows);
         if keep.kept() == 0 {
             return Ok(());
         }

@@ -12,7 +12,8 @@ use super::extra::lineage_is_complete;
 use super::levels::{LeafPlan, MissingLeaf};
 use super::made::level_width;
 use super::part::Part;
-use super::slot::{FILL, SlotShape, slot_len};
+use super::slot::{FILL, SlotShape, StoredSize, slot_len};
+use super::split::Group;
 use super::synth::{self, Parents};
 use super::target::{TargetLeaf, TargetSchema};
 
@@ -65,15 +66,6 @@ pub struct Bloom {
     segment: usize,
 }
 
-/// A row group, as it stands in its data file.
-#[derive(Clone, Copy, Debug)]
-pub struct Group {
-    /// Index of the data file in the virtual file.
-    pub part: usize,
-    /// Index of the row group in the data file.
-    pub group: usize,
-}
-
 /// One column chunk's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
@@ -95,44 +87,44 @@ pub enum SegmentBytes {
 }
 
 impl Layout {
-    /// Lays out the row groups of `parts`.
-    pub fn new(parts: &[Part], target: &TargetSchema) -> Result<Layout, ParquetError> {
+    /// Lays out row groups of `parts`.
+    pub fn new(
+        parts: &[Part],
+        groups: Vec<Group>,
+        target: &TargetSchema,
+    ) -> Result<Layout, ParquetError> {
         let mut layout = Layout {
-            groups: Vec::new(),
+            groups,
             segments: Vec::new(),
             blooms: Vec::new(),
             leaves: target.leaves.len(),
             end: MAGIC.len() as u64,
         };
-        for (index, part) in parts.iter().enumerate() {
-            for group in 0..part.opened.footer.metadata.row_groups.len() {
-                let rows = part.rows(group);
-                let deleted = part.opened.position_deleted.range_cardinality(rows.clone());
-                if deleted >= rows.end - rows.start {
-                    continue;
+        for place in &layout.groups {
+            let Some(part) = parts.get(place.part) else {
+                continue;
+            };
+            let deleted = &part.opened.position_deleted;
+            let state = GroupState {
+                part,
+                place,
+                rows: place.rows.end - place.rows.start,
+                deleted: deleted.range_cardinality(place.rows.clone()),
+            };
+            for (leaf, target_leaf) in target.leaves.iter().enumerate() {
+                let (mut len, bytes) = state.span(leaf, target_leaf)?;
+                if bytes == SegmentBytes::Slot && len >= LARGE_SLOT {
+                    len = up_to_a_page(layout.end, len);
                 }
-                layout.groups.push(Group { part: index, group });
-                let state = GroupState {
-                    part,
-                    group,
-                    rows: rows.end - rows.start,
-                    deleted,
-                };
-                for (leaf, target_leaf) in target.leaves.iter().enumerate() {
-                    let (mut len, bytes) = state.span(leaf, target_leaf)?;
-                    if bytes == SegmentBytes::Slot && len >= LARGE_SLOT {
-                        len = up_to_a_page(layout.end, len);
-                    }
-                    layout.segments.push(Segment {
-                        offset: layout.end,
-                        len,
-                        bytes,
-                    });
-                    layout.end = layout
-                        .end
-                        .checked_add(len)
-                        .ok_or_else(|| part.corrupt("a file of more than 2^64 bytes".to_owned()))?;
-                }
+                layout.segments.push(Segment {
+                    offset: layout.end,
+                    len,
+                    bytes,
+                });
+                layout.end = layout
+                    .end
+                    .checked_add(len)
+                    .ok_or_else(|| part.corrupt("a file of more than 2^64 bytes".to_owned()))?;
             }
         }
         layout.place_blooms(parts, target);
@@ -141,6 +133,9 @@ impl Layout {
 
     fn place_blooms(&mut self, parts: &[Part], target: &TargetSchema) {
         for (index, place) in self.groups.iter().enumerate() {
+            if self.first_of(place) != index {
+                continue;
+            }
             for leaf in 0..target.leaves.len() {
                 let range = parts
                     .get(place.part)
@@ -163,11 +158,17 @@ impl Layout {
 
     /// The Bloom filter of a leaf in a row group.
     pub fn bloom(&self, group: usize, leaf: usize) -> Option<&Bloom> {
-        let segment = group * self.leaves + leaf;
+        let segment = self.first_of(self.groups.get(group)?) * self.leaves + leaf;
         let index = self
             .blooms
             .binary_search_by_key(&segment, |bloom| bloom.segment);
         self.blooms.get(index.ok()?)
+    }
+
+    /// The first row group over the same one of the data file: its pieces have one Bloom filter.
+    fn first_of(&self, place: &Group) -> usize {
+        let key = |place: &Group| (place.part, place.group);
+        self.groups.partition_point(|other| key(other) < key(place))
     }
 
     /// The Bloom filter that holds a byte of the file.
@@ -228,7 +229,7 @@ fn up_to_a_page(start: u64, len: u64) -> u64 {
 /// What is known of a row group when it is laid out.
 struct GroupState<'a> {
     part: &'a Part,
-    group: usize,
+    place: &'a Group,
     rows: u64,
     /// By position deletes or a vector.
     deleted: u64,
@@ -236,7 +237,11 @@ struct GroupState<'a> {
 
 impl GroupState<'_> {
     fn untouched(&self) -> bool {
-        self.deleted == 0 && !self.part.has_equality_deletes()
+        self.deleted == 0 && self.is_whole() && !self.part.has_equality_deletes()
+    }
+
+    fn is_whole(&self) -> bool {
+        self.place.spans.is_none()
     }
 
     fn span(&self, leaf: usize, target: &TargetLeaf) -> Result<(u64, SegmentBytes), ParquetError> {
@@ -245,7 +250,7 @@ impl GroupState<'_> {
         };
         match &part_leaf.plan {
             LeafPlan::Stored { column, .. } => {
-                let chunk = self.part.chunk(self.group, *column)?;
+                let chunk = self.part.chunk(self.place.group, *column)?;
                 let Some(stored) = part_leaf.stored else {
                     return Err(self.part.corrupt("a leaf without a plan".to_owned()));
                 };
@@ -257,8 +262,15 @@ impl GroupState<'_> {
                     level_bits,
                     new_levels: !stored.same_levels,
                 };
-                let as_it_is = self.part.is_served_as_it_is(self.group, stored, *column);
-                self.source_or_slot(*column, as_it_is, slot_len(chunk, shape))
+                let as_it_is = self
+                    .part
+                    .is_served_as_it_is(self.place.group, stored, *column);
+                let spans = self.place.spans.as_deref().unwrap_or_default();
+                let stored = match spans.get(*column) {
+                    Some(Some(span)) => StoredSize::of_span(chunk, span),
+                    _ => StoredSize::of_chunk(chunk),
+                };
+                self.source_or_slot(*column, as_it_is, slot_len(stored, shape))
             }
             LeafPlan::Missing(missing) => self.missing(missing, target),
             LeafPlan::RowId { first: None, .. }
@@ -279,7 +291,7 @@ impl GroupState<'_> {
                 stored: Some(column),
                 ..
             } => {
-                let complete = lineage_is_complete(&self.part.opened, self.group, *column);
+                let complete = lineage_is_complete(&self.part.opened, self.place.group, *column);
                 self.source_or_slot(*column, complete, synth::longs_len_bound(self.rows) + FILL)
             }
             LeafPlan::RowId { .. } | LeafPlan::Position => {
@@ -306,7 +318,7 @@ impl GroupState<'_> {
         identical: bool,
         slot: u64,
     ) -> Result<(u64, SegmentBytes), ParquetError> {
-        let range = self.part.chunk_range(self.group, column)?;
+        let range = self.part.chunk_range(self.place.group, column)?;
         let source = range.end - range.start;
         Ok(if identical && self.untouched() {
             (
@@ -315,7 +327,7 @@ impl GroupState<'_> {
                     offset: range.start,
                 },
             )
-        } else if identical && self.deleted == 0 {
+        } else if identical && self.deleted == 0 && self.is_whole() {
             (slot.max(source), SegmentBytes::Slot)
         } else {
             (slot, SegmentBytes::Slot)
@@ -346,7 +358,7 @@ impl GroupState<'_> {
             }
             (None, _) => bound(self.rows),
             (Some(guide), _) => {
-                let chunk = self.part.chunk(self.group, guide.column)?;
+                let chunk = self.part.chunk(self.place.group, guide.column)?;
                 bound(u64::try_from(chunk.num_values).unwrap_or(0))
             }
         };

@@ -47,6 +47,17 @@ pub struct PagePosition {
     started: bool,
 }
 
+impl PagePosition {
+    /// Before the data page that stands at `at`, behind pages of so many values.
+    pub fn behind(at: u64, values: u64) -> PagePosition {
+        PagePosition {
+            at,
+            values,
+            started: true,
+        }
+    }
+}
+
 impl<'a> PageReader<'a> {
     /// Reads a chunk's bytes, which hold `num_values` values (nulls and list placeholders counted).
     pub fn new(chunk: &'a [u8], codec: Codec, num_values: u64) -> PageReader<'a> {

@@ -25,6 +25,7 @@
 //! the chunk is read, never a wrong byte.
 
 use super::format::{ColumnChunk, Encoding, Page, PageHeader};
+use super::split::PageSpan;
 use crate::rows::file_schema::Physical;
 
 use super::format::Encoding::{
@@ -54,37 +55,71 @@ pub struct SlotShape {
     pub new_levels: bool,
 }
 
-/// Bytes to reserve for a transcoded chunk.
-pub fn slot_len(chunk: &ColumnChunk, shape: SlotShape) -> u64 {
-    let size = u64::try_from(
-        chunk
+/// What a stored chunk takes, or some pages of it.
+#[derive(Clone, Copy, Debug)]
+pub struct StoredSize<'a> {
+    /// Bytes, not compressed, page headers included.
+    pub bytes: u64,
+    /// Entries, nulls and list placeholders counted.
+    pub values: u64,
+    /// How many pages there are at most.
+    pub pages: u64,
+    /// All that the pages may use.
+    pub encodings: &'a [Encoding],
+}
+
+impl<'a> StoredSize<'a> {
+    /// Of a whole chunk, as its footer gives it.
+    pub fn of_chunk(chunk: &'a ColumnChunk) -> StoredSize<'a> {
+        let bytes = chunk
             .total_uncompressed_size
-            .max(chunk.total_compressed_size),
-    )
-    .unwrap_or(0);
-    let values = u64::try_from(chunk.num_values).unwrap_or(0);
-    let most_pages = size / MIN_HEADER + 1;
-    let counted: u64 = chunk
-        .encoding_stats
-        .iter()
-        .map(|s| u64::try_from(s.count).unwrap_or(0))
-        .sum();
-    let pages = if counted == 0 {
-        most_pages
-    } else {
-        counted.min(most_pages)
-    };
+            .max(chunk.total_compressed_size);
+        let bytes = u64::try_from(bytes).unwrap_or(0);
+        let most_pages = bytes / MIN_HEADER + 1;
+        let counted = chunk.encoding_stats.iter();
+        let counted: u64 = counted.map(|s| u64::try_from(s.count).unwrap_or(0)).sum();
+        StoredSize {
+            bytes,
+            values: u64::try_from(chunk.num_values).unwrap_or(0),
+            pages: if counted == 0 {
+                most_pages
+            } else {
+                counted.min(most_pages)
+            },
+            encodings: &chunk.encodings,
+        }
+    }
+
+    /// Of the pages of a span of the chunk.
+    pub fn of_span(chunk: &'a ColumnChunk, span: &PageSpan) -> StoredSize<'a> {
+        StoredSize {
+            bytes: span.size,
+            values: span.values,
+            pages: span.pages,
+            encodings: &chunk.encodings,
+        }
+    }
+}
+
+/// Bytes to reserve for a transcoded chunk.
+pub fn slot_len(stored: StoredSize<'_>, shape: SlotShape) -> u64 {
+    let StoredSize {
+        bytes: size,
+        values,
+        pages,
+        encodings,
+    } = stored;
 
     let mut growth = if shape.nested { 4 * pages } else { 0 };
     let mut pages_grow = false;
     // Writers of RLE levels name BIT_PACKED too, for levels of no bits.
-    let bit_packed = chunk.encodings.contains(&BitPacked) && !chunk.encodings.contains(&Rle);
+    let bit_packed = encodings.contains(&BitPacked) && !encodings.contains(&Rle);
     if shape.new_levels || bit_packed {
         let bits = values.saturating_mul(u64::from(shape.level_bits));
         growth += bits.div_ceil(8) + 14 * pages;
         pages_grow = true;
     }
-    for encoding in &chunk.encodings {
+    for encoding in encodings {
         growth += match encoding {
             DeltaBinaryPacked => values.saturating_mul(width(shape)),
             DeltaLengthByteArray if width(shape) > 0 => values.saturating_mul(width(shape)),
@@ -235,10 +270,10 @@ pub fn has_dictionary(encodings: &[Encoding]) -> bool {
         .any(|e| matches!(e, PlainDictionary | Encoding::RleDictionary))
 }
 
-/// The encodings a transcoded chunk may hold, given the source's.
-pub fn transcoded_encodings(encodings: &[Encoding]) -> Vec<Encoding> {
+/// The encodings a transcoded chunk may hold, given the source's, with or without a dictionary.
+pub fn transcoded_encodings(encodings: &[Encoding], has_dictionary: bool) -> Vec<Encoding> {
     let mut out = vec![Plain, Rle];
-    if has_dictionary(encodings) {
+    if has_dictionary {
         out.push(Encoding::RleDictionary);
     }
     if encodings.contains(&DeltaByteArray) {

@@ -12,12 +12,13 @@ use super::DecodeError;
 use super::codec::Scratch;
 use super::convert::Conversion;
 use super::format::Codec;
-use super::integers::{PageError, ReadRange};
 use super::keep::KeepRuns;
 use super::levels::Guide;
 use super::made::{MadeChunk, level_width};
 use super::page::{self, PageParts, PagePosition, PageReader, RawPage};
+use super::places::{PageError, ReadRange};
 use super::rle;
+use super::split::PageSpan;
 use super::synth::Parent;
 use super::values::filter_values;
 use crate::counters::Counters;
@@ -48,7 +49,9 @@ pub struct StoredChunk<'a> {
     pub values: u64,
     /// Rows of the row group.
     pub rows: u64,
-    /// Rows to leave out: ascending, each below `rows`.
+    /// Which rows of a flat chunk are wanted, and where they stand; all of them otherwise.
+    pub span: Option<&'a PageSpan>,
+    /// Rows to leave out: ascending, counted from the first that is wanted.
     pub deleted: &'a [u32],
 }
 
@@ -58,6 +61,42 @@ impl<'a> StoredChunk<'a> {
         let at = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
         let bytes = self.bytes.get(at(range.start)..at(range.end));
         bytes.ok_or_else(|| DecodeError::truncated(WHAT).into())
+    }
+
+    /// The rows that are wanted, but for those to leave out.
+    pub fn wanted(self) -> Range<u64> {
+        self.span.map_or(0..self.rows, |span| span.rows.clone())
+    }
+
+    /// How many rows are wanted.
+    pub fn rows_left(self) -> u64 {
+        let wanted = self.wanted();
+        (wanted.end - wanted.start).saturating_sub(self.deleted.len() as u64)
+    }
+
+    /// Which of `rows` rows from `first` on are kept.
+    pub fn keep(self, first: u64, rows: u64) -> KeepRuns {
+        let end = first.saturating_add(rows);
+        let wanted = self.wanted();
+        let from = wanted.start.clamp(first, end);
+        let until = wanted.end.clamp(from, end);
+        let row = |deleted: &u32| wanted.start + u64::from(*deleted);
+        let passed = self.deleted.partition_point(|deleted| row(deleted) < from);
+        let behind = self.deleted.get(passed..).unwrap_or_default();
+        let here = behind.partition_point(|deleted| row(deleted) < until);
+        // A page's rows fit in memory.
+        let count = |rows: u64| usize::try_from(rows).unwrap_or(usize::MAX);
+        let mut keep = KeepRuns::new();
+        keep.push(false, count(from - first));
+        let mut at = from;
+        for deleted in behind.iter().take(here).map(row) {
+            keep.push(true, count(deleted - at));
+            keep.push(false, 1);
+            at = deleted + 1;
+        }
+        keep.push(true, count(until - at));
+        keep.push(false, count(end - until));
+        keep
     }
 }
 
@@ -113,19 +152,30 @@ impl Transcoding {
         counters: &Counters,
         until: usize,
     ) -> Result<(), PageError> {
+        let mut scratch = Scratch::default();
         if self.pages.at == 0 {
             counters.chunks_transcoded.add(1);
             // About what it will take, so that it need not move as it grows. The footer may claim anything.
-            let size = chunk.uncompressed.min(MAX_RESERVED);
+            let size = chunk.span.map_or(chunk.uncompressed, |span| span.size);
+            let size = size.min(MAX_RESERVED);
             let size = usize::try_from(size + size / 64).unwrap_or(0);
             let _ = self.made.bytes.try_reserve(size);
+            if let Some(span) = chunk.span {
+                self.start_at(span, chunk, wanted, read, &mut scratch)?;
+            }
         }
-        let mut scratch = Scratch::default();
         let mut rows = RowCursor::resume(chunk, self.rows);
         while !self.ended && self.made.bytes.len() < until {
             let (bytes, is_last) = self.next_bytes(chunk, read, window)?;
             let mut pages = PageReader::resume(&bytes, chunk.codec, chunk.values, self.pages);
             while self.made.bytes.len() < until && (is_last || pages.has_whole_page()) {
+                if chunk
+                    .span
+                    .is_some_and(|span| rows.position.begun >= span.rows.end)
+                {
+                    self.ended = true;
+                    break;
+                }
                 let Some(page) = pages.next_page()? else {
                     rows.finish()?;
                     self.ended = true;
@@ -133,9 +183,7 @@ impl Transcoding {
                 };
                 let body = page.decompress_with(&mut scratch)?;
                 if page.is_dictionary() {
-                    let values = convert(wanted.conversion, &body)?;
-                    self.made.push_dictionary(page.num_values(), &values);
-                    self.dictionary_len = self.made.bytes.len();
+                    self.push_dictionary(&page, wanted, &body)?;
                 } else {
                     counters.pages_decoded.add(1);
                     let parts = page.split(&body, chunk.max_rep, chunk.max_def)?;
@@ -148,6 +196,40 @@ impl Transcoding {
         Ok(())
     }
 
+    /// Begins at the first page of a span, with the dictionary where that is needed.
+    fn start_at(
+        &mut self,
+        span: &PageSpan,
+        chunk: StoredChunk<'_>,
+        wanted: Wanted<'_>,
+        read: ReadRange<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<(), PageError> {
+        if let Some(place) = &span.dictionary {
+            let bytes = read(place.clone())?;
+            let page = PageReader::new(&bytes, chunk.codec, chunk.values).next_page()?;
+            let page = page.filter(RawPage::is_dictionary);
+            let page = page.ok_or_else(|| DecodeError::corrupt(WHAT, "lost its dictionary"))?;
+            let body = page.decompress_with(scratch)?;
+            self.push_dictionary(&page, wanted, &body)?;
+        }
+        self.pages = PagePosition::behind(span.bytes.start, span.first_row);
+        self.rows.begun = span.first_row;
+        Ok(())
+    }
+
+    fn push_dictionary(
+        &mut self,
+        page: &RawPage<'_>,
+        wanted: Wanted<'_>,
+        body: &[u8],
+    ) -> Result<(), DecodeError> {
+        let values = convert(wanted.conversion, body)?;
+        self.made.push_dictionary(page.num_values(), &values);
+        self.dictionary_len = self.made.bytes.len();
+        Ok(())
+    }
+
     /// Bytes of the chunk from the next page on, and whether they are the last: at least a page.
     fn next_bytes<'r>(
         &self,
@@ -156,7 +238,8 @@ impl Transcoding {
         window: u64,
     ) -> Result<(Cow<'r, [u8]>, bool), PageError> {
         let start = self.pages.at;
-        let left = chunk.len.saturating_sub(start);
+        let end = chunk.span.map_or(chunk.len, |span| span.bytes.end);
+        let left = end.saturating_sub(start);
         let mut len = window.min(left);
         loop {
             let bytes = read(start..start.saturating_add(len))?;
@@ -361,9 +444,9 @@ fn all_present(levels: &page::Levels<'_>) -> Result<bool, DecodeError> {
 
 /// Walks a chunk's rows across its pages.
 struct RowCursor<'a> {
-    rows: u64,
+    chunk: StoredChunk<'a>,
     position: RowPosition,
-    /// Deleted rows behind the current one.
+    /// Of a chunk of lists, deleted rows behind the current one.
     deleted: &'a [u32],
 }
 
@@ -394,7 +477,7 @@ impl<'a> RowCursor<'a> {
         let deleted = chunk.deleted;
         let passed = deleted.partition_point(|row| u64::from(*row) < position.begun);
         RowCursor {
-            rows: chunk.rows,
+            chunk,
             position,
             deleted: deleted.get(passed..).unwrap_or_default(),
         }
@@ -403,7 +486,7 @@ impl<'a> RowCursor<'a> {
     /// Which entries of the next page belong to rows that are kept.
     fn advance(&mut self, entries: usize, rep: Option<&[u16]>) -> Result<KeepRuns, DecodeError> {
         let Some(rep) = rep else {
-            return self.advance_flat(entries);
+            return Ok(self.advance_flat(entries));
         };
         let mut keep = KeepRuns::new();
         for level in rep {
@@ -425,39 +508,22 @@ impl<'a> RowCursor<'a> {
         Ok(keep)
     }
 
-    fn advance_flat(&mut self, entries: usize) -> Result<KeepRuns, DecodeError> {
+    fn advance_flat(&mut self, entries: usize) -> KeepRuns {
         let start = self.position.begun;
         self.position.begun += entries as u64;
-        let keep = keep_of(self.deleted, start, entries as u64);
-        // Each of the deleted rows is `start` or later.
-        let here = keep.total() - keep.kept();
-        self.deleted = self.deleted.get(here..).unwrap_or_default();
-        Ok(keep)
+        self.chunk.keep(start, entries as u64)
     }
 
     fn finish(&self) -> Result<(), DecodeError> {
-        if self.position.begun == self.rows {
+        if self.position.begun == self.chunk.rows {
             return Ok(());
         }
         let reason = format!(
             "holds {} rows, its row group {}",
-            self.position.begun, self.rows
+            self.position.begun, self.chunk.rows
         );
         Err(DecodeError::corrupt(WHAT, reason))
     }
-}
-
-/// Which of `rows` rows from `first` on are kept; the deleted ones ascend, without repetition.
-pub fn keep_of(deleted: &[u32], first: u64, rows: u64) -> KeepRuns {
-    let from = deleted.partition_point(|row| u64::from(*row) < first);
-    let behind = deleted.get(from..).unwrap_or_default();
-    let len = behind.partition_point(|row| u64::from(*row) < first.saturating_add(rows));
-    let here = behind.iter().take(len);
-    // Each is less than `rows` past the first, and a page's rows fit in memory.
-    KeepRuns::without(
-        usize::try_from(rows).unwrap_or(usize::MAX),
-        here.map(|row| (u64::from(*row) - first) as usize),
-    )
 }
 
 /// Where a missing leaf's parents stand in a row group, by the levels of its guide's chunk.

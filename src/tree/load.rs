@@ -16,7 +16,7 @@ use crate::iceberg::FormatError;
 use crate::iceberg::metadata::{Snapshot, TableMetadata};
 use crate::iceberg::schema::SchemaId;
 use crate::parallel::Ahead;
-use crate::parquet::{ParquetError, View};
+use crate::parquet::{ParquetError, Splitting, View};
 use crate::scan::{self, Plan};
 use crate::storage::{self, Address, Storage, StorageOptions};
 use crate::text::{Engine, TextError, TextOptions};
@@ -57,6 +57,7 @@ pub struct TreeOptions {
     pub metadata_columns: bool,
     pub storage: StorageOptions,
     pub text: TextOptions,
+    pub splitting: Splitting,
 }
 
 /// What all tables are read through.

@@ -99,6 +99,7 @@ fn tree_of(catalog: Box<dyn Catalog>, refresh: Duration) -> Tree {
         metadata_columns: false,
         storage: StorageOptions::new(counters),
         text: TextOptions::default(),
+        splitting: crate::parquet::Splitting::default(),
     };
     Tree::new(catalog, cache, options)
 }

@@ -123,6 +123,7 @@ impl ViewDirectory {
                 schema,
                 snapshot: id.snapshot,
                 columns,
+                splitting: source.options.splitting,
             }),
             snapshot,
             number: NEXT_VIEW.fetch_add(1, Ordering::Relaxed),

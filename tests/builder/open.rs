@@ -14,6 +14,7 @@ use std::time::Duration;
 use bergfs::cache::Cache;
 use bergfs::catalog::directory::DirectoryCatalog;
 use bergfs::counters::Counters;
+use bergfs::parquet::Splitting;
 use bergfs::storage::StorageOptions;
 use bergfs::text::TextOptions;
 use bergfs::tree::{Caching, ErrorKind, Kind, Lineage, Node, Tree, TreeError, TreeOptions};
@@ -35,6 +36,7 @@ pub struct Options {
     /// Bytes.
     pub cache: usize,
     pub text: TextOptions,
+    pub splitting: Splitting,
 }
 
 impl Default for Options {
@@ -44,6 +46,7 @@ impl Default for Options {
             metadata_columns: false,
             cache: 64 << 20,
             text: TextOptions::default(),
+            splitting: Splitting::default(),
         }
     }
 }
@@ -140,6 +143,7 @@ impl Opened {
                 metadata_columns: options.metadata_columns,
                 storage: StorageOptions::new(Arc::clone(&counters)),
                 text: options.text.clone(),
+                splitting: options.splitting,
             },
         );
         Opened::Tree {

@@ -11,6 +11,7 @@ use bergfs::cache::Cache;
 use bergfs::catalog::Catalog;
 use bergfs::catalog::directory::StoreDirectoryCatalog;
 use bergfs::counters::Counters;
+use bergfs::parquet::Splitting;
 use bergfs::storage::{Properties, StorageOptions};
 use bergfs::text::TextOptions;
 use bergfs::tree::{Lineage, Tree, TreeOptions};
@@ -111,6 +112,7 @@ impl Shelf {
             metadata_columns: false,
             storage,
             text: TextOptions::default(),
+            splitting: Splitting::default(),
         };
         Opened::Tree {
             tree: Box::new(Tree::new(catalog, cache, options)),

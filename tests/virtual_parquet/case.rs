@@ -1,5 +1,6 @@
 //! One table, and everything that has to hold of the file that shows it.
 
+use bergfs::parquet::Splitting;
 use parquet::basic::{Compression, Encoding};
 use parquet::file::properties::{EnabledStatistics, WriterVersion};
 use parquet::schema::types::ColumnPath;
@@ -72,6 +73,8 @@ pub struct Case {
     pub draw: Draw,
     pub pattern: Pattern,
     pub means: Means,
+    /// Rows of the pieces that row groups are shown in.
+    pub piece: u64,
     pub seed: u64,
 }
 
@@ -96,6 +99,7 @@ impl Case {
             },
             pattern: Pattern::EverySecond,
             means: Means::Positions,
+            piece: u64::MAX,
             seed: 1,
         }
     }
@@ -225,12 +229,23 @@ impl Case {
         (t, expected)
     }
 
+    pub fn options(&self) -> Options {
+        Options {
+            splitting: Splitting {
+                rows: self.piece,
+                page_rows: 1,
+                growth: u64::MAX,
+            },
+            ..Options::default()
+        }
+    }
+
     /// Builds, opens, reads, and checks everything.
     #[track_caller]
     pub fn check(&self) {
         let (t, expected) = self.build();
         const WHOLE: &str = "current/t.parquet";
-        let opened = Opened::tree(&t.root());
+        let opened = Opened::tree_with(&t.root(), &self.options());
         let size = opened
             .size(WHOLE)
             .unwrap_or_else(|errno| panic!("errno {errno}: {}\n{self:?}", opened.errors()));
@@ -260,7 +275,7 @@ impl Case {
     fn ranges_agree(&self, t: &TableBuilder, bytes: &[u8]) {
         let forgetful = Options {
             cache: 1 << 10,
-            ..Options::default()
+            ..self.options()
         };
         let again = Opened::tree_with(&t.root(), &forgetful);
         let mut dice = Dice::new(self.seed + 1);
@@ -284,7 +299,7 @@ impl Case {
             "two openings differ\n{self:?}"
         );
         // From the front in short steps, so that chunks grow.
-        let stepping = Opened::tree(&t.root());
+        let stepping = Opened::tree_with(&t.root(), &self.options());
         let piece = 1 + dice.below(500) as usize;
         let read = stepping.read_in_pieces("current/t.parquet", 0, bytes.len(), piece);
         assert!(read.unwrap() == bytes, "in pieces of {piece}\n{self:?}");

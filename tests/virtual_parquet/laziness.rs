@@ -7,6 +7,7 @@ use bergfs::tree::Caching;
 use bytes::Bytes;
 use parquet::file::metadata::ParquetMetaDataReader;
 use parquet::file::properties::EnabledStatistics;
+use parquet::file::statistics::Statistics;
 use serde_json::json;
 
 use crate::builder::open::Opened;
@@ -397,5 +398,99 @@ fn large_pages_and_many_rows() {
             ..Case::of(&columns)
         };
         case.check();
+    }
+}
+
+/// Pages of about 20 rows, and pieces of about a quarter of the row group. The row number is in order.
+fn pieces() -> Case {
+    Case {
+        rows: 400,
+        row_group: 400,
+        page_rows: 20,
+        dictionary_limit: 100,
+        pattern: Pattern::EverySecond,
+        means: Means::Vector,
+        piece: 100,
+        ..Case::of(FLAT)
+    }
+}
+
+#[test]
+fn a_large_row_group_that_lost_rows_is_shown_in_pieces_with_bounds_of_their_own() {
+    let case = pieces();
+    case.check();
+    let (t, _) = case.build();
+    let opened = Opened::tree_with(&t.root(), &case.options());
+    let bytes = opened.read(WHOLE).unwrap();
+    let footer = ParquetMetaDataReader::new()
+        .parse_and_finish(&Bytes::from(bytes))
+        .unwrap();
+    let bounds = |column: usize| {
+        let groups = footer.row_groups().iter();
+        let bounds = groups.map(|group| match group.column(column).statistics() {
+            Some(Statistics::Int64(bounds)) => {
+                (*bounds.min_opt().unwrap(), *bounds.max_opt().unwrap())
+            }
+            other => panic!("{other:?}"),
+        });
+        bounds.collect::<Vec<_>>()
+    };
+    // Of every two rows the second is deleted.
+    let firsts = bounds(0);
+    assert_eq!(firsts.len(), 4, "{firsts:?}");
+    let mut next = 0;
+    for (least, greatest) in &firsts {
+        assert_eq!(*least, next);
+        next = greatest + 2;
+    }
+    assert_eq!(next, 400);
+    let lineage = footer.row_group(0).num_columns() - 2;
+    assert_eq!(
+        bounds(lineage),
+        firsts,
+        "row ids are the rows' positions here"
+    );
+}
+
+#[test]
+fn reading_a_piece_decodes_its_pages_and_no_others() {
+    let case = pieces();
+    let (t, _) = case.build();
+    let opened = Opened::tree_with(&t.root(), &case.options());
+    let bytes = opened.read(WHOLE).unwrap();
+    let footer = ParquetMetaDataReader::new()
+        .parse_and_finish(&Bytes::from(bytes.clone()))
+        .unwrap();
+    let whole = Case {
+        piece: u64::MAX,
+        ..case.clone()
+    };
+    let decoded = |case: &Case, group: usize, column: usize| {
+        let opened = Opened::tree_with(&t.root(), &case.options());
+        let footer = ParquetMetaDataReader::new()
+            .parse_and_finish(&Bytes::from(opened.read(WHOLE).unwrap()))
+            .unwrap();
+        let opened = Opened::tree_with(&t.root(), &case.options());
+        let len = opened.size(WHOLE).unwrap();
+        opened.read_range(WHOLE, len - 8, 8).unwrap();
+        let before = opened.stats()["pages_decoded"];
+        let (start, len) = footer.row_group(group).column(column).byte_range();
+        opened.read_range(WHOLE, start, len as usize).unwrap();
+        opened.stats()["pages_decoded"] - before
+    };
+    assert_eq!(footer.num_row_groups(), 4);
+    for column in [0, 1, 7, 30] {
+        let all = decoded(&whole, 0, column);
+        let pieces: Vec<u64> = (0..4).map(|group| decoded(&case, group, column)).collect();
+        // A page that two pieces share is decoded for both.
+        let sum = pieces.iter().sum::<u64>();
+        assert!(
+            (all..=all + 3).contains(&sum),
+            "column {column}: {pieces:?} {all}"
+        );
+        assert!(
+            pieces.iter().all(|pages| *pages < all / 2),
+            "column {column}: {pieces:?} {all}"
+        );
     }
 }

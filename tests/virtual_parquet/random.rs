@@ -9,8 +9,8 @@ use crate::case::{Case, Means, Pattern};
 use crate::columns::{Column, Draw, FLAT, NESTED, PROMOTED};
 
 /// Columns, and what has become of them since.
-fn columns() -> impl Strategy<Value = (Vec<Column>, Option<Vec<Column>>)> {
-    let all: Vec<Column> = FLAT.iter().chain(NESTED).copied().collect();
+fn columns(all: &[&[Column]]) -> impl Strategy<Value = (Vec<Column>, Option<Vec<Column>>)> {
+    let all = all.concat();
     prop_oneof![
         3 => subsequence(all, 1..6).prop_map(|columns| (columns, None)),
         1 => subsequence(PROMOTED.to_vec(), 1..6).prop_map(|columns| {
@@ -32,7 +32,10 @@ fn pattern() -> impl Strategy<Value = Pattern> {
     ]
 }
 
-fn cases() -> impl Strategy<Value = Case> {
+fn cases(
+    columns: impl Strategy<Value = (Vec<Column>, Option<Vec<Column>>)>,
+    pieces: impl Strategy<Value = u64>,
+) -> impl Strategy<Value = Case> {
     let means = select(vec![Means::Positions, Means::Vector, Means::Equality]);
     let compression = select(vec![
         Compression::UNCOMPRESSED,
@@ -50,14 +53,14 @@ fn cases() -> impl Strategy<Value = Case> {
         any::<bool>(),
     );
     (
-        columns(),
+        columns,
         sizes,
         values,
         pattern(),
         means,
         compression,
         version,
-        any::<u64>(),
+        (any::<u64>(), pieces),
     )
         .prop_map(
             |(
@@ -68,7 +71,7 @@ fn cases() -> impl Strategy<Value = Case> {
                 means,
                 compression,
                 version,
-                seed,
+                (seed, piece),
             )| {
                 let (distinct, nulls, dictionary_limit, page_index, bloom_filters) = values;
                 let draw = Draw { distinct, nulls };
@@ -87,6 +90,7 @@ fn cases() -> impl Strategy<Value = Case> {
                     draw,
                     pattern,
                     means,
+                    piece,
                     seed,
                 }
             },
@@ -97,7 +101,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_combination_reads_right(case in cases()) {
+    fn any_combination_reads_right(case in cases(columns(&[FLAT, NESTED]), Just(u64::MAX))) {
+        case.check();
+    }
+
+    #[test]
+    fn any_combination_in_pieces_reads_right(case in cases(columns(&[FLAT]), 1..80u64)) {
         case.check();
     }
 }

@@ -11,8 +11,8 @@ use crate::cache::Cache;
 use crate::iceberg::manifest::FileContent;
 use crate::iceberg::metadata::TableMetadata;
 use crate::iceberg::schema::reserved;
-use crate::parquet::ViewColumns;
 use crate::parquet::layout::SegmentBytes;
+use crate::parquet::{Splitting, ViewColumns};
 use crate::rows::test_table::{LOCATION, TestTable, column, deletes, scan_file};
 use crate::scan::FileDeletes;
 use crate::storage::{Storage, StorageOptions};
@@ -81,6 +81,7 @@ fn view(deleted: &[i64]) -> (TestTable, Arc<View>, ParquetFile) {
             lineage: true,
             metadata: true,
         },
+        splitting: Splitting::default(),
     });
     let file = ParquetFile::open(&view, &[Arc::new(scan_file(data, applied))]).unwrap();
     (table, view, file)

@@ -1,10 +1,13 @@
 #![allow(clippy::unwrap_used)]
 
+use std::borrow::Cow;
+
 use proptest::prelude::*;
 
 use super::*;
 use crate::parquet::format::Codec;
 use crate::parquet::made::MadeChunk;
+use crate::parquet::places::{HEADER_READ, find_pages};
 use crate::parquet::rle::encode_levels;
 use crate::rows::file_schema::Physical;
 
@@ -44,6 +47,7 @@ fn find(pages: &[Vec<Option<i32>>], deleted: &[u32], with_bounds: bool) -> Outco
         uncompressed: 0,
         values: all.len() as u64,
         rows: all.len() as u64,
+        span: None,
         deleted,
     };
     let extremes = |values: &[Option<i32>]| {
@@ -55,7 +59,7 @@ fn find(pages: &[Vec<Option<i32>>], deleted: &[u32], with_bounds: bool) -> Outco
         nulls: Some(all.iter().filter(|v| v.is_none()).count() as u64),
     };
     let read = |range| chunk.range(range).map(Cow::Borrowed);
-    let (dictionary, mut places) = find_pages(chunk, &read).unwrap();
+    let (dictionary, mut places) = find_pages(chunk, &read).unwrap().places();
     if with_bounds {
         for (place, page) in places.iter_mut().zip(pages) {
             place.bounds = extremes(page).or(Some((i64::MAX, i64::MIN)));
@@ -115,6 +119,7 @@ fn page_bounds_that_contradict_the_chunk_are_not_used() {
         uncompressed: 0,
         values: 4,
         rows: 4,
+        span: None,
         deleted: &[0],
     };
     let known = Known {
@@ -122,7 +127,7 @@ fn page_bounds_that_contradict_the_chunk_are_not_used() {
         nulls: Some(0),
     };
     let read = |range| chunk.range(range).map(Cow::Borrowed);
-    let (_, mut places) = find_pages(chunk, &read).unwrap();
+    let (_, mut places) = find_pages(chunk, &read).unwrap().places();
     // They would hide that the second page holds the least.
     places[0].bounds = Some((1, 5));
     places[1].bounds = Some((6, 7));
@@ -144,6 +149,7 @@ fn pages_are_found_by_their_headers_alone() {
         uncompressed: 0,
         values: 50_000,
         rows: 50_000,
+        span: None,
         deleted: &[],
     };
     let asked = std::cell::Cell::new(0);
@@ -151,7 +157,7 @@ fn pages_are_found_by_their_headers_alone() {
         asked.set(asked.get() + range.end - range.start);
         chunk.range(range).map(Cow::Borrowed)
     };
-    let (_, places) = find_pages(chunk, &read).unwrap();
+    let (_, places) = find_pages(chunk, &read).unwrap().places();
     let rows: Vec<u64> = places.iter().map(|place| place.rows).collect();
     assert_eq!(rows, [5000; 10]);
     assert_eq!(asked.get(), 10 * HEADER_READ);

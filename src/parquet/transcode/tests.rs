@@ -52,6 +52,7 @@ fn rule_46_bit_packed_levels_become_runs() {
             uncompressed: 0,
             values: 5,
             rows: 5,
+            span: None,
             deleted,
         };
         let wanted = Wanted {
@@ -123,6 +124,7 @@ fn a_chunk_that_is_made_in_steps_from_pieces_is_the_one_that_is_made_at_one_go()
             uncompressed: bytes.len() as u64,
             values: 12,
             rows: 6,
+            span: None,
             deleted,
         };
         let wanted = Wanted {
@@ -167,6 +169,7 @@ fn a_chunk_that_ends_early_is_refused_however_it_is_read() {
             uncompressed: bytes.len() as u64,
             values: 12,
             rows: 6,
+            span: None,
             deleted: &[],
         };
         let wanted = Wanted {

@@ -14,7 +14,7 @@ use crate::cache::Cache;
 use crate::iceberg::manifest::FileContent;
 use crate::iceberg::metadata::TableMetadata;
 use crate::iceberg::schema::reserved;
-use crate::parquet::{View, ViewColumns};
+use crate::parquet::{Splitting, View, ViewColumns};
 use crate::rows::test_table::{LOCATION, TestTable, column, deletes, scan_file};
 use crate::scan::FileDeletes;
 use crate::storage::{Storage, StorageOptions};
@@ -76,6 +76,7 @@ fn text(rows: i64, budget: usize) -> (TestTable, Arc<TextFile>, Vec<u8>) {
             lineage: false,
             metadata: false,
         },
+        splitting: Splitting::default(),
     });
     let parquet = ParquetFile::open(&view, &[Arc::new(scan_file(data, applied))]).unwrap();
     let engine = Engine::new(TextOptions::default(), cache, Arc::clone(&table.counters));

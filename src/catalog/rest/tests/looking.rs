@@ -18,6 +18,7 @@ fn tree(server: &Server) -> Tree {
         metadata_columns: false,
         storage: StorageOptions::new(counters),
         text: TextOptions::default(),
+        splitting: crate::parquet::Splitting::default(),
     };
     Tree::new(Box::new(open(server, &[]).unwrap()), cache, options)
 }
