@@ -165,6 +165,27 @@ impl<'a> GroupRows<'a> {
         }
     }
 
+    /// How many bytes of its slot, which has `slot`, the footer gives to the chunk of a leaf. When the slot was laid out
+    /// it was not known how many rows equality deletes take.
+    pub fn stated_len(
+        &self,
+        leaf: usize,
+        target: &TargetLeaf,
+        slot: u64,
+    ) -> Result<u64, ParquetError> {
+        let leaf = self.part.leaves.get(leaf);
+        let stored = leaf.and_then(|leaf| Some((&leaf.plan, leaf.stored?)));
+        let Some((LeafPlan::Stored { column, .. }, stored)) = stored else {
+            return Ok(slot);
+        };
+        if !self.part.has_equality_deletes() || stored.max_rep > 0 {
+            return Ok(slot);
+        }
+        let chunk = self.part.chunk(self.group, *column)?;
+        let span = self.span(*column)?;
+        Ok(stored.slot_len(chunk, span, target, self.rows()).min(slot))
+    }
+
     /// What stands in the slot of a leaf.
     pub fn content(&self, leaf: usize) -> Result<SlotContent, ParquetError> {
         if self.rows() == 0 {

@@ -39,6 +39,8 @@ impl FooterInput<'_> {
         }
         let mut entry = slot_chunk(target, segment);
         entry.num_values = signed(rows.rows());
+        entry.total_compressed_size = signed(rows.stated_len(leaf, target, segment.len)?);
+        entry.total_uncompressed_size = entry.total_compressed_size;
         match (&part_leaf.plan, part_leaf.stored) {
             (LeafPlan::Stored { column, .. }, Some(stored)) => {
                 let source = rows.part.chunk(rows.group, *column)?;

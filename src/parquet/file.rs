@@ -203,7 +203,7 @@ impl ParquetFile {
             }
             let chunk = rows.made(&self.view, leaf, target)?;
             // One that is too long for its slot is an error, which reading it gives.
-            let fits = chunk.len() <= segment.len;
+            let fits = chunk.len() <= rows.stated_len(leaf, target, segment.len)?;
             let shared = fits.then(|| chunk.shared(inside, len)).flatten();
             if shared.is_some() {
                 let counters = self.view.storage.counters();
@@ -418,8 +418,8 @@ impl ParquetFile {
                     counters.padding_bytes_served.add(padding as u64);
                     return Ok(());
                 };
-                let rest = segment
-                    .len
+                let stated = rows.stated_len(leaf.0, target, segment.len)?;
+                let rest = stated
                     .checked_sub(chunk_len)
                     .and_then(|r| usize::try_from(r).ok());
                 let behind = Behind::of(target.physical, target.max_def, target.max_rep);
@@ -430,9 +430,8 @@ impl ParquetFile {
                 let filler = filler.ok_or_else(|| {
                     let column = target.path.join(".");
                     part.corrupt(format!(
-                        "column {column}: {chunk_len} bytes in a slot of {} (the footer gives a \
-                         wrong size, or this is a bug)",
-                        segment.len
+                        "column {column}: {chunk_len} bytes in a slot of {stated} (the footer \
+                         gives a wrong size, or this is a bug)"
                     ))
                 })?;
                 let behind = (inside + filled as u64).saturating_sub(chunk_len);

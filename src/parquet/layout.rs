@@ -10,9 +10,8 @@
 use super::ParquetError;
 use super::extra::lineage_is_complete;
 use super::levels::{LeafPlan, MissingLeaf};
-use super::made::level_width;
 use super::part::Part;
-use super::slot::{FILL, SlotShape, StoredSize, slot_len};
+use super::slot::FILL;
 use super::split::Group;
 use super::synth::{self, Parents};
 use super::target::{TargetLeaf, TargetSchema};
@@ -254,23 +253,13 @@ impl GroupState<'_> {
                 let Some(stored) = part_leaf.stored else {
                     return Err(self.part.corrupt("a leaf without a plan".to_owned()));
                 };
-                let level_bits = level_width(target.max_rep) + level_width(target.max_def);
-                let shape = SlotShape {
-                    source: stored.physical,
-                    widths: stored.conversion.widths(),
-                    nested: stored.max_rep > 0,
-                    level_bits,
-                    new_levels: !stored.same_levels,
-                };
                 let as_it_is = self
                     .part
                     .is_served_as_it_is(self.place.group, stored, *column);
                 let spans = self.place.spans.as_deref().unwrap_or_default();
-                let stored = match spans.get(*column) {
-                    Some(Some(span)) => StoredSize::of_span(chunk, span),
-                    _ => StoredSize::of_chunk(chunk),
-                };
-                self.source_or_slot(*column, as_it_is, slot_len(stored, shape))
+                let span = spans.get(*column).and_then(Option::as_ref);
+                let slot = stored.slot_len(chunk, span, target, self.rows - self.deleted);
+                self.source_or_slot(*column, as_it_is, slot)
             }
             LeafPlan::Missing(missing) => self.missing(missing, target),
             LeafPlan::RowId { first: None, .. }

@@ -10,7 +10,10 @@ use super::convert::Conversion;
 use super::extra::{ExtraColumn, ExtraSource};
 use super::format::{Codec, ColumnChunk, Encoding, RowGroup};
 use super::levels::{LeafPlan, plan_leaves};
+use super::made::level_width;
+use super::slot::{SlotShape, StoredSize, slot_len};
 use super::source::SourceFooter;
+use super::split::PageSpan;
 use super::target::{TargetKind, TargetLeaf, TargetSchema};
 use super::unshred::unshred;
 use super::{ParquetError, View};
@@ -155,6 +158,31 @@ pub struct StoredLeaf {
     pub same_levels: bool,
     /// Whether its levels and values are those of the virtual leaf.
     pub identical: bool,
+}
+
+impl StoredLeaf {
+    /// Bytes to reserve for a transcoded chunk of the leaf, of which so many entries are kept at most: of the pages of
+    /// `span`, or the whole of it.
+    pub fn slot_len(
+        &self,
+        chunk: &ColumnChunk,
+        span: Option<&PageSpan>,
+        target: &TargetLeaf,
+        kept: u64,
+    ) -> u64 {
+        let shape = SlotShape {
+            source: self.physical,
+            widths: self.conversion.widths(),
+            nested: self.max_rep > 0,
+            level_bits: level_width(target.max_rep) + level_width(target.max_def),
+            new_levels: !self.same_levels,
+        };
+        let stored = match span {
+            Some(span) => StoredSize::of_span(chunk, span),
+            None => StoredSize::of_chunk(chunk),
+        };
+        slot_len(stored, shape, kept)
+    }
 }
 
 /// A data file in a virtual file.

@@ -20,6 +20,17 @@
 //! | RLE booleans → PLAIN | | `n/8 + P` |
 //! | wider values | every value, in pages and dictionary, grows by the ratio of the widths, where a variable-length one takes 4 bytes at least | `S·ratio` |
 //!
+//! Where `k` of the values are kept, for fewer than that other bound may be less. Of values of a fixed width that stay as
+//! wide, in a flat chunk whose dictionary page takes `D` bytes, each takes at most
+//!
+//! | part | why | bytes |
+//! |---|---|---|
+//! | a value | PLAIN, or as a run of its own among the indices: its header, 4 bytes, and its share of the header of the packed run behind it | `max(width, 6)` |
+//! | a level, where there are any | a run of its own: its header, a byte, and the same share | `3` |
+//! | a page | header, lengths, bit width, the last packed group of levels and of indices | `128` |
+//!
+//! so `D + k·(value + level) + 128P` is a bound too.
+//!
 //! `P` is what the footer's encoding statistics say, else at most `S/17`. Where a value encoding makes pages grow, both
 //! sizes in a header can: 8 bytes a page. A footer that lies makes the chunk overflow its slot, which is an error when
 //! the chunk is read, never a wrong byte.
@@ -38,6 +49,10 @@ pub const FILL: u64 = 64;
 const LEVELS_LEN: usize = 4;
 /// The least bytes a page header takes: eight fields and two stops.
 const MIN_HEADER: u64 = 17;
+/// The most bytes that a kept dictionary index takes, a kept level, and what a page takes beside them.
+const INDEX: u64 = 6;
+const LEVEL: u64 = 3;
+const PAGE_OVERHEAD: u64 = 128;
 /// Room for writers that count their own headers a little short in `total_uncompressed_size`.
 const SLACK: u64 = 192;
 
@@ -64,6 +79,8 @@ pub struct StoredSize<'a> {
     pub values: u64,
     /// How many pages there are at most.
     pub pages: u64,
+    /// Bytes of the dictionary page, not compressed, where that is known.
+    pub dictionary: Option<u64>,
     /// All that the pages may use.
     pub encodings: &'a [Encoding],
 }
@@ -86,6 +103,7 @@ impl<'a> StoredSize<'a> {
             } else {
                 counted.min(most_pages)
             },
+            dictionary: (!has_dictionary(&chunk.encodings)).then_some(0),
             encodings: &chunk.encodings,
         }
     }
@@ -96,18 +114,45 @@ impl<'a> StoredSize<'a> {
             bytes: span.size,
             values: span.values,
             pages: span.pages,
+            dictionary: Some(span.dictionary_size),
             encodings: &chunk.encodings,
         }
     }
 }
 
-/// Bytes to reserve for a transcoded chunk.
-pub fn slot_len(stored: StoredSize<'_>, shape: SlotShape) -> u64 {
+/// Bytes to reserve for a transcoded chunk of which so many entries are kept at most.
+pub fn slot_len(stored: StoredSize<'_>, shape: SlotShape, kept: u64) -> u64 {
+    let all = all_len(stored, shape);
+    let some = kept_len(stored, shape, kept).unwrap_or(u64::MAX);
+    all.min(some).saturating_add(SLACK + FILL)
+}
+
+/// The second bound: `None` where it does not hold.
+fn kept_len(stored: StoredSize<'_>, shape: SlotShape, kept: u64) -> Option<u64> {
+    let is_fixed = width(shape) > 0 && shape.widths.is_none();
+    if !is_fixed || shape.nested || shape.level_bits > 8 {
+        return None;
+    }
+    let level = if shape.level_bits > 0 { LEVEL } else { 0 };
+    let each = width(shape).max(INDEX) + level;
+    let values = kept.saturating_mul(each);
+    let pages = stored.pages.saturating_mul(PAGE_OVERHEAD);
+    Some(
+        stored
+            .dictionary?
+            .saturating_add(values)
+            .saturating_add(pages),
+    )
+}
+
+/// The first bound.
+fn all_len(stored: StoredSize<'_>, shape: SlotShape) -> u64 {
     let StoredSize {
         bytes: size,
         values,
         pages,
         encodings,
+        ..
     } = stored;
 
     let mut growth = if shape.nested { 4 * pages } else { 0 };
@@ -144,7 +189,7 @@ pub fn slot_len(stored: StoredSize<'_>, shape: SlotShape) -> u64 {
     } else {
         (4 * pages).min(size / 81 + 1)
     };
-    size.saturating_add(growth).saturating_add(SLACK + FILL)
+    size.saturating_add(growth)
 }
 
 /// Bytes of a value in PLAIN encoding, once transcoded; 0 where that is not fixed.

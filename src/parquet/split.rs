@@ -73,6 +73,8 @@ pub struct PageSpan {
     pub dictionary: Option<Range<u64>>,
     /// Bytes of these pages and the dictionary, not compressed, headers included.
     pub size: u64,
+    /// Bytes of the dictionary among them.
+    pub dictionary_size: u64,
     /// Rows of these pages.
     pub values: u64,
     /// How many pages these are, and the dictionary.
@@ -262,6 +264,7 @@ fn span(found: &FoundPages, rows: Range<u64>) -> Option<PageSpan> {
     let (first, last) = (&here.first()?.place, &here.last()?.place);
     let needs_dictionary = here.iter().any(|page| page.encoding.is_dictionary());
     let dictionary = found.dictionary.as_ref().filter(|_| needs_dictionary);
+    let dictionary_size = dictionary.map_or(0, |(_, size)| *size);
     let size = here.iter().map(|page| page.size).sum::<u64>();
     let is_inside = |page: &&FoundPage| {
         let page = place(page);
@@ -277,7 +280,8 @@ fn span(found: &FoundPages, rows: Range<u64>) -> Option<PageSpan> {
         bytes: first.bytes.start..last.bytes.end,
         first_row: first.first_row,
         dictionary: dictionary.map(|(place, _)| place.clone()),
-        size: size + dictionary.map_or(0, |(_, size)| *size),
+        size: size + dictionary_size,
+        dictionary_size,
         values: here.iter().map(|page| page.place.rows).sum(),
         pages: here.len() as u64 + u64::from(dictionary.is_some()),
         rows,

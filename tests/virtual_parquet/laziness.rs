@@ -494,3 +494,31 @@ fn reading_a_piece_decodes_its_pages_and_no_others() {
         );
     }
 }
+
+/// How long a slot must be is decided before equality deletes are read; how much of it a reader reads is not.
+#[test]
+fn readers_do_not_read_the_part_of_a_slot_that_equality_deletes_leave_empty() {
+    let case = Case {
+        rows: 20_000,
+        row_group: 20_000,
+        page_rows: 2000,
+        dictionary_limit: 1000,
+        means: Means::Equality,
+        piece: 10_000,
+        ..Case::of(&[])
+    };
+    case.check();
+    let (t, _) = case.build();
+    let opened = Opened::tree_with(&t.root(), &case.options());
+    let bytes = opened.read(WHOLE).unwrap();
+    let footer = ParquetMetaDataReader::new()
+        .parse_and_finish(&Bytes::from(bytes))
+        .unwrap();
+    for group in footer.row_groups() {
+        // 8 bytes for each row that is left, and a little for each page and the dictionary, which is short.
+        let least = group.num_rows() * 8;
+        let stated = group.column(0).compressed_size();
+        assert!((least..least + 4000).contains(&stated), "{least} {stated}");
+    }
+    assert_eq!(footer.num_row_groups(), 2);
+}

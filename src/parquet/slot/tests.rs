@@ -77,3 +77,67 @@ fn a_remainder_too_short_for_a_page_is_said_to_be() {
     assert_eq!(filler(3, Closing::Required), None);
     assert_eq!(filler(0, Closing::Required), Some(Vec::new()));
 }
+
+/// A column of required longs, of 1000 rows in 2 pages.
+fn longs(encodings: &[Encoding], dictionary: Option<u64>) -> (StoredSize<'_>, SlotShape) {
+    let stored = StoredSize {
+        bytes: 8100,
+        values: 1000,
+        pages: 2,
+        dictionary,
+        encodings,
+    };
+    let shape = SlotShape {
+        source: Physical::Int64,
+        widths: None,
+        nested: false,
+        level_bits: 0,
+        new_levels: false,
+    };
+    (stored, shape)
+}
+
+#[test]
+fn a_slot_for_a_few_of_the_values_is_short() {
+    let (stored, shape) = longs(&[Plain], Some(0));
+    let spare = SLACK + FILL;
+    assert_eq!(slot_len(stored, shape, 10), 10 * 8 + 2 * 128 + spare);
+    let optional = SlotShape {
+        level_bits: 1,
+        ..shape
+    };
+    assert_eq!(slot_len(stored, optional, 10), 10 * 11 + 2 * 128 + spare);
+    // The dictionary is there whatever is kept.
+    let (stored, shape) = longs(&[Plain, Encoding::RleDictionary], Some(2000));
+    assert_eq!(slot_len(stored, shape, 10), 2000 + 10 * 8 + 2 * 128 + spare);
+    // Of all values the first bound is the less.
+    assert!(slot_len(stored, shape, 1000) < 8100 + 100 + spare);
+}
+
+#[test]
+fn a_slot_for_a_few_of_the_values_is_long_where_their_length_is_not_known() {
+    let (stored, shape) = longs(&[Plain, Encoding::RleDictionary], None);
+    let all = slot_len(stored, shape, 1000);
+    assert_eq!(slot_len(stored, shape, 10), all);
+    let (stored, shape) = longs(&[Plain], Some(0));
+    for other in [
+        SlotShape {
+            source: Physical::ByteArray,
+            ..shape
+        },
+        SlotShape {
+            nested: true,
+            ..shape
+        },
+        SlotShape {
+            widths: Some((4, 8)),
+            ..shape
+        },
+        SlotShape {
+            level_bits: 9,
+            ..shape
+        },
+    ] {
+        assert_eq!(slot_len(stored, other, 10), slot_len(stored, other, 1000));
+    }
+}
