@@ -4,9 +4,10 @@
 //! ([`inodes`]), open handles, the threads that do the work ([`workers`]), and what the kernel may cache:
 //!
 //! - names and attributes for as long as the tree says ([`Attributes::lifetime`]), so that a commit shows in time;
-//! - no pages of Parquet files: readahead past the end of a column chunk would fetch the next column. They open with
-//!   `FOPEN_DIRECT_IO` and the mount asks for `FUSE_DIRECT_IO_ALLOW_MMAP`; a kernel before 6.6 has no mmap on such
-//!   files, and there they open through the page cache, as files of many short chunks do everywhere;
+//! - no pages of Parquet files whose chunks have to be made, or fetched from a store: readahead past the end of a column
+//!   chunk would make the next column's. They open with `FOPEN_DIRECT_IO` and the mount asks for
+//!   `FUSE_DIRECT_IO_ALLOW_MMAP`; a kernel before 6.6 has no mmap on such files, and there they open through the page
+//!   cache, as local files that are nearly all source bytes, and files of many short chunks, do everywhere;
 //! - no pages of files that differ from one opening to the next; the pages of the others for ever;
 //! - no pages of a text that lies whole in a file of the system, which the kernel reads by itself ([`backing`]);
 //! - no size of a text that has not been sized: [`Filesystem::lookup`] answers with a lifetime of nothing, and whoever

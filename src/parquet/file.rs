@@ -130,11 +130,11 @@ impl ParquetFile {
     }
 
     /// Whether it is well read through the page cache, though the kernel reads ahead, beyond the end of the chunk that
-    /// somebody reads. Where many chunks are short, what a reader pays is the requests and not the bytes; where they are
-    /// long, a part of the next one is little, unless it has to be fetched from a store.
+    /// somebody reads. Where many chunks are short, what a reader pays is the requests and not the bytes; bytes of local
+    /// files cost next to nothing. Chunks that would have to be made, or fetched from a store, for nobody are dear.
     pub fn suits_page_cache(&self) -> bool {
         self.layout.has_short_chunks()
-            || self.layout.has_long_chunks() && !self.view.storage.is_remote()
+            || self.layout.is_nearly_all_source() && !self.view.storage.is_remote()
     }
 
     /// What a reader should know of how its data files were read (rule 41).

@@ -22,8 +22,9 @@ pub const MAGIC: &[u8; 4] = b"PAR1";
 /// Bytes of a chunk, on average, in a file of short ones at most.
 const SHORT_CHUNK: u64 = 16 << 10;
 
-/// Bytes of a chunk, on average, in a file of long ones at least: some times what the kernel reads ahead.
-const LONG_CHUNK: u64 = 1 << 20;
+/// The share of a file's bytes that is made, at most, where nearly all of it is source bytes: one in so many. Reading
+/// ahead then makes less than repeated reads save.
+const MADE_SHARE: u64 = 8;
 
 /// Row groups of a file of short chunks at least: with fewer of them, requests are few whatever the kernel does.
 const MANY_GROUPS: usize = 64;
@@ -186,9 +187,11 @@ impl Layout {
             && self.end / self.segments.len().max(1) as u64 <= SHORT_CHUNK
     }
 
-    /// Whether its chunks are so long, on average, that what readahead makes of the next one is little.
-    pub fn has_long_chunks(&self) -> bool {
-        self.end / self.segments.len().max(1) as u64 >= LONG_CHUNK
+    /// Whether nearly all bytes are those of data files, unchanged, so that reading ahead makes next to nothing.
+    pub fn is_nearly_all_source(&self) -> bool {
+        let slots = self.segments.iter();
+        let slots = slots.filter(|segment| segment.bytes == SegmentBytes::Slot);
+        slots.map(|segment| segment.len).sum::<u64>() <= self.end / MADE_SHARE
     }
 
     /// Whether a slot reaches into the last `len` bytes before the end.
