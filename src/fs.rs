@@ -1,7 +1,7 @@
 //! The FUSE adapter: kernel requests to calls on the tree, and their answers back.
 //!
 //! Thin on purpose; what can be decided without a kernel is decided in [`crate::tree`]. Here are inode numbers
-//! ([`inodes`]), open handles, the threads that do the work ([`workers`]), and what the kernel may cache:
+//! ([`inodes`]), open handles, and what the kernel may cache:
 //!
 //! - names and attributes for as long as the tree says ([`Attributes::lifetime`]), so that a commit shows in time;
 //! - no pages of Parquet files whose chunks have to be made, or fetched from a store: readahead past the end of a column
@@ -15,8 +15,10 @@
 //!   checked permissions (`default_permissions`), so that `head` would wait too; there is nothing to check: everybody
 //!   may read every file, and nobody may write or execute one.
 //!
-//! The session's one thread only hands requests to the workers, so a slow read holds up nobody. A panic in a worker
-//! answers `EIO` and is noted; it never ends the session.
+//! Some threads take requests from the kernel, and each answers what it has taken: a read of what is in memory takes less
+//! time than handing it to another thread. A slow read holds up nobody as long as others are free, and none of them waits
+//! for a sizing; who did wait is answered by other threads ([`workers`]). A panic answers `EIO` and is noted; it never
+//! ends the session.
 
 use std::ffi::OsStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -67,13 +69,14 @@ pub struct Owner {
 /// The filesystem, as `fuser` serves it.
 pub(crate) struct BergFs {
     shared: Arc<Shared>,
+    /// For those who have waited.
     workers: Arc<Workers>,
     waiting: Arc<Waiting>,
     /// Told when the kernel has ended the session.
     ended: Sender<mount::Event>,
 }
 
-/// What the workers work on.
+/// What all threads work on.
 struct Shared {
     tree: Arc<Tree>,
     owner: Owner,
@@ -106,38 +109,29 @@ impl BergFs {
         }
     }
 
-    /// Has a worker do `work`, inside the panic boundary, and hand its outcome to `answer`.
-    fn hand_off<T>(
-        &self,
-        what: &'static str,
-        work: impl FnOnce(&Shared) -> Result<T, Errno> + Send + 'static,
-        answer: impl FnOnce(Result<T, Errno>) + Send + 'static,
-    ) {
-        let shared = Arc::clone(&self.shared);
-        self.workers
-            .run(Box::new(move || answer(shared.guarded(what, work))));
-    }
-
-    /// Like [`BergFs::hand_off`], for work that may have to wait for a sizing: no worker waits with it. `thread` is the
-    /// one that asks.
-    fn hand_off_sized<T: 'static>(
+    /// Does work that may have to wait for a sizing, inside the panic boundary, and hands its outcome to `answer`. No
+    /// thread waits with it. `thread` is the one that asks.
+    fn answer_sized<T: 'static>(
         &self,
         what: &'static str,
         thread: u32,
-        awaited: impl FnOnce(&Shared) -> Result<Option<Arc<Sizing>>, Errno> + Send + 'static,
+        awaited: impl FnOnce(&Shared) -> Result<Option<Arc<Sizing>>, Errno>,
         work: impl FnOnce(&Shared, Option<&Sizing>) -> Result<T, Errno> + Send + 'static,
         answer: impl FnOnce(Result<T, Errno>) + Send + 'static,
     ) {
-        let (shared, waiting) = (Arc::clone(&self.shared), Arc::clone(&self.waiting));
-        let workers = Arc::clone(&self.workers);
-        self.hand_off(what, awaited, move |outcome| match outcome {
-            Ok(None) => answer(shared.guarded(what, |shared| work(shared, None))),
-            Ok(Some(sizing)) => waiting.park(Arc::clone(&sizing), thread, move |ended| {
-                let work = move |shared: &Shared| ended.and_then(|()| work(shared, Some(&sizing)));
-                workers.run(Box::new(move || answer(shared.guarded(what, work))));
-            }),
+        match self.shared.guarded(what, awaited) {
+            Ok(None) => answer(self.shared.guarded(what, |shared| work(shared, None))),
+            Ok(Some(sizing)) => {
+                let (shared, workers) = (Arc::clone(&self.shared), Arc::clone(&self.workers));
+                let joined = Arc::clone(&sizing);
+                self.waiting.park(sizing, thread, move |ended| {
+                    let work =
+                        move |shared: &Shared| ended.and_then(|()| work(shared, Some(&joined)));
+                    workers.run(Box::new(move || answer(shared.guarded(what, work))));
+                });
+            }
             Err(errno) => answer(Err(errno)),
-        });
+        }
     }
 }
 
@@ -285,12 +279,11 @@ impl Filesystem for BergFs {
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let name = name.to_owned();
-        let work = move |shared: &Shared| shared.lookup(parent, &name);
-        self.hand_off("lookup", work, |outcome| match outcome {
+        let work = |shared: &Shared| shared.lookup(parent, name);
+        match self.shared.guarded("lookup", work) {
             Ok((attributes, attr)) => reply.entry(&attributes.lifetime, &attr, Generation(0)),
             Err(errno) => reply.error(errno),
-        });
+        }
     }
 
     fn forget(&self, _: &Request, ino: INodeNo, nlookup: u64) {
@@ -298,7 +291,7 @@ impl Filesystem for BergFs {
     }
 
     fn getattr(&self, request: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        let awaited = move |shared: &Shared| shared.tree.sizing(&shared.node(ino)?).map_err(errno);
+        let awaited = |shared: &Shared| shared.tree.sizing(&shared.node(ino)?).map_err(errno);
         let work = move |shared: &Shared, sizing: Option<&Sizing>| {
             let node = shared.node(ino)?;
             shared.tree.check_sizing(&node, sizing).map_err(errno)?;
@@ -306,31 +299,31 @@ impl Filesystem for BergFs {
             Ok((attributes.lifetime, shared.file_attr(ino.0, &attributes)))
         };
         let thread = request.pid();
-        self.hand_off_sized("getattr", thread, awaited, work, |outcome| match outcome {
+        self.answer_sized("getattr", thread, awaited, work, |outcome| match outcome {
             Ok((lifetime, attr)) => reply.attr(&lifetime, &attr),
             Err(errno) => reply.error(errno),
         });
     }
 
     fn readlink(&self, _: &Request, ino: INodeNo, reply: ReplyData) {
-        let work = move |shared: &Shared| shared.tree.read_link(&shared.node(ino)?).map_err(errno);
-        self.hand_off("readlink", work, |outcome| match outcome {
+        let work = |shared: &Shared| shared.tree.read_link(&shared.node(ino)?).map_err(errno);
+        match self.shared.guarded("readlink", work) {
             Ok(target) => reply.data(target.as_bytes()),
             Err(errno) => reply.error(errno),
-        });
+        }
     }
 
     fn open(&self, _: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         if flags.acc_mode() != OpenAccMode::O_RDONLY {
             return reply.error(Errno::EROFS);
         }
-        let work = move |shared: &Shared| {
+        let shared = &self.shared;
+        let work = |shared: &Shared| {
             let file = shared.tree.open(&shared.node(ino)?).map_err(errno)?;
             let (flags, backing) = (shared.open_flags(&file), file.backing());
             Ok((shared.files.add(file), flags, backing))
         };
-        let shared = Arc::clone(&self.shared);
-        self.hand_off("open", work, move |outcome| match outcome {
+        match shared.guarded("open", work) {
             Ok((handle, flags, file)) => {
                 let handle = FileHandle(handle);
                 match shared.backings.open(ino.0, file.as_deref(), &reply) {
@@ -342,7 +335,7 @@ impl Filesystem for BergFs {
                 }
             }
             Err(errno) => reply.error(errno),
-        });
+        }
     }
 
     fn read(
@@ -356,7 +349,7 @@ impl Filesystem for BergFs {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let awaited = move |shared: &Shared| {
+        let awaited = |shared: &Shared| {
             let file = shared.files.get(fh.0).ok_or(Errno::EBADF)?;
             Ok(shared.tree.awaited(&file, offset))
         };
@@ -370,7 +363,7 @@ impl Filesystem for BergFs {
             shared.read(&file, offset, size)
         };
         let thread = request.pid();
-        self.hand_off_sized("read", thread, awaited, work, |outcome| match outcome {
+        self.answer_sized("read", thread, awaited, work, |outcome| match outcome {
             Ok(ReadBytes::Shared(bytes)) => reply.data(&bytes),
             Ok(ReadBytes::Buffer(buffer, len)) => {
                 reply.data(buffer.bytes.get(..len).unwrap_or_default());
@@ -404,11 +397,11 @@ impl Filesystem for BergFs {
     }
 
     fn opendir(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        let work = move |shared: &Shared| Ok(shared.listings.add(shared.list(ino)?));
-        self.hand_off("opendir", work, |outcome| match outcome {
+        let work = |shared: &Shared| Ok(shared.listings.add(shared.list(ino)?));
+        match self.shared.guarded("opendir", work) {
             Ok(handle) => reply.opened(FileHandle(handle), FopenFlags::empty()),
             Err(errno) => reply.error(errno),
-        });
+        }
     }
 
     fn readdir(
@@ -449,21 +442,21 @@ impl Filesystem for BergFs {
         if name != NAME_ATTRIBUTE {
             return reply.error(Errno::NO_XATTR);
         }
-        let work = move |shared: &Shared| shared.xattr(ino);
-        self.hand_off("getxattr", work, move |outcome| match outcome {
+        let work = |shared: &Shared| shared.xattr(ino);
+        match self.shared.guarded("getxattr", work) {
             Ok(Some(value)) => reply_xattr(value.as_bytes(), size, reply),
             Ok(None) => reply.error(Errno::NO_XATTR),
             Err(errno) => reply.error(errno),
-        });
+        }
     }
 
     fn listxattr(&self, _: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
-        let work = move |shared: &Shared| shared.xattr(ino);
-        self.hand_off("listxattr", work, move |outcome| match outcome {
+        let work = |shared: &Shared| shared.xattr(ino);
+        match self.shared.guarded("listxattr", work) {
             Ok(Some(_)) => reply_xattr(format!("{NAME_ATTRIBUTE}\0").as_bytes(), size, reply),
             Ok(None) => reply_xattr(&[], size, reply),
             Err(errno) => reply.error(errno),
-        });
+        }
     }
 
     fn access(&self, _: &Request, ino: INodeNo, mask: AccessFlags, reply: ReplyEmpty) {

@@ -26,6 +26,10 @@ const FILE_SYSTEM: &str = "fuse.bergfs";
 /// How long unmounting waits for the session to end.
 const ENDING: Duration = Duration::from_secs(5);
 
+/// Requests answered at once. They mostly wait for storage, so more than there are cores; beyond it the kernel's queue
+/// holds them, and who asks can be killed.
+const THREADS: usize = 12;
+
 /// How a tree is mounted.
 #[derive(Clone, Debug)]
 pub struct MountOptions {
@@ -74,6 +78,7 @@ impl Mount {
         } else {
             SessionACL::Owner
         };
+        config.n_threads = Some(THREADS);
         let filesystem = BergFs::new(tree, options.owner, stop.clone());
         let session = Session::new(filesystem, mountpoint, &config)?.spawn()?;
         let session = std::mem::ManuallyDrop::new(session);

@@ -1,13 +1,14 @@
-//! The threads that answer requests, so that the session's own thread never waits for a disk or a decoder.
+//! The threads that answer the requests which have waited, so that whatever ends their wait does not wait for a disk or a
+//! decoder.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-/// Requests answered at once. They mostly wait for storage, so more than there are cores.
-const WORKERS: usize = 12;
+/// Requests answered at once. Few are slow: what they waited for is known by then.
+const WORKERS: usize = 4;
 
-/// Requests that wait for a worker; beyond it the kernel's queue holds them.
+/// Requests that wait for a worker; beyond it whatever ends their wait is held up.
 const WAITING: usize = 256;
 
 pub(super) type Job = Box<dyn FnOnce() + Send>;
