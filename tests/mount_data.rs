@@ -7,6 +7,7 @@
 mod builder;
 
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -306,4 +307,43 @@ fn a_data_file_rewritten_in_place_is_an_error_and_never_old_rows_beside_new_ones
             }
         }
     }
+}
+
+/// The times that the threads of the daemon behind a mount went to sleep.
+fn times_asleep(mountpoint: &Path) -> u64 {
+    let daemon = fs::read_dir("/proc").unwrap().find_map(|process| {
+        let process = process.unwrap().path();
+        let arguments = fs::read(process.join("cmdline")).ok()?;
+        let mut arguments = arguments.split(|byte| *byte == 0);
+        let is_bergfs = arguments.next()?.ends_with(b"bergfs");
+        let mountpoint = mountpoint.as_os_str().as_bytes();
+        (is_bergfs && arguments.any(|argument| argument == mountpoint)).then_some(process)
+    });
+    let threads = fs::read_dir(daemon.unwrap().join("task")).unwrap();
+    threads
+        .map(|thread| {
+            let status = fs::read_to_string(thread.unwrap().path().join("status")).unwrap();
+            let switches = status
+                .lines()
+                .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+            switches.unwrap().trim().parse::<u64>().unwrap()
+        })
+        .sum()
+}
+
+#[test]
+fn a_read_of_what_is_in_memory_wakes_one_thread() {
+    const READS: u64 = 1000;
+    let table = table();
+    let Some((opened, mountpoint)) = mount_with(&table, &["--no-text"]) else {
+        return;
+    };
+    opened.read("current/t.parquet").unwrap();
+    let file = fs::File::open(mountpoint.join("current/t.parquet")).unwrap();
+    let before = times_asleep(&mountpoint);
+    for _ in 0..READS {
+        file.read_exact_at(&mut [0; 8], 4).unwrap();
+    }
+    let asleep = times_asleep(&mountpoint) - before;
+    assert!(asleep < READS + READS / 2, "{asleep} for {READS} reads");
 }
