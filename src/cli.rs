@@ -87,6 +87,10 @@ struct MountArgs {
     #[arg(long)]
     no_text: bool,
 
+    /// Read nothing of a table before somebody asks for it
+    #[arg(long)]
+    no_ahead: bool,
+
     /// Read files that the table records under OLD from NEW, a directory or a URL (may be repeated)
     #[arg(long, value_name = "OLD=NEW")]
     map_path: Vec<PathMapping>,

@@ -24,6 +24,7 @@ use crate::storage::{Storage, StorageError};
 use delete_index::{CanonicalPath, DeleteIndex};
 
 pub use live::{file_tag, live_tags};
+pub use manifests::listed_files;
 
 mod delete_index;
 mod live;

@@ -170,6 +170,13 @@ impl Storage {
         matches!(self.table_root, Directory::Store(_))
     }
 
+    /// Whether any of the table's files may lie in a store.
+    pub fn reaches_stores(&self) -> bool {
+        let roots = self.rules.iter().map(|rule| &rule.root);
+        let mut roots = roots.chain([&self.table_root]);
+        roots.any(|root| matches!(root, Directory::Store(_)))
+    }
+
     /// Applies `read` to each item on several threads: on many where they wait for a store.
     pub fn in_parallel<I: Sync, R: Send>(
         &self,

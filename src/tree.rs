@@ -40,6 +40,7 @@ mod names;
 mod node;
 mod open;
 mod parts;
+mod prepare;
 mod table;
 mod text;
 mod times;
@@ -55,6 +56,7 @@ pub use load::{Lineage, TreeOptions};
 pub use node::{DaemonNode, Node, TableNode, ViewId, ViewNode};
 pub use open::{Caching, OpenFile};
 pub use parts::Parts;
+pub use prepare::Prepared;
 
 use load::Source;
 use table::{Table, TableState};

@@ -10,6 +10,8 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use builder::open::{Opened, Served};
 use builder::{Commit, Data, TableBuilder};
@@ -20,7 +22,7 @@ const ESTALE: i32 = 116;
 
 /// The mount of a table's directory; `None`, with a word on stderr, where this machine has no FUSE.
 fn mount(table: &TableBuilder) -> Option<(Opened, PathBuf)> {
-    mount_with(table, &[])
+    mount_with(table, &["--no-ahead"])
 }
 
 fn mount_with(table: &TableBuilder, options: &[&str]) -> Option<(Opened, PathBuf)> {
@@ -148,7 +150,7 @@ fn parts_of_one_base_name_are_told_apart() {
 #[test]
 fn looking_around_reads_no_data_page_and_the_first_listing_no_manifest() {
     let table = table();
-    let Some((opened, mountpoint)) = mount_with(&table, &["--no-text"]) else {
+    let Some((opened, mountpoint)) = mount_with(&table, &["--no-text", "--no-ahead"]) else {
         return;
     };
     opened.list("").unwrap();
@@ -168,6 +170,22 @@ fn looking_around_reads_no_data_page_and_the_first_listing_no_manifest() {
     assert_eq!(files, 4);
     let stats = opened.stats();
     assert_eq!((stats["pages_decoded"], stats["chunks_transcoded"]), (0, 0));
+}
+
+#[test]
+fn a_mount_makes_ahead_what_the_first_reader_waits_for() {
+    let table = table();
+    let Some((opened, _)) = mount_with(&table, &["--no-text"]) else {
+        return;
+    };
+    while opened.stats()["footers_made"] == 0 {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let rows = opened.rows("current/t.parquet").unwrap();
+    assert_eq!(rows.as_array().unwrap().len(), 2);
+    let stats = opened.stats();
+    assert_eq!((stats["manifests_read"], stats["footers_read"]), (2, 1));
+    assert_eq!(stats["footers_made"], 1);
 }
 
 #[test]

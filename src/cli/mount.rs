@@ -119,7 +119,7 @@ pub(super) fn run(args: &MountArgs) -> anyhow::Result<()> {
             gid: rustix::process::getgid().as_raw(),
         },
     };
-    let mount = Mount::new(tree, &mountpoint, &options)
+    let mount = Mount::new(Arc::clone(&tree), &mountpoint, &options)
         .map_err(|error| explain(error, &mountpoint))
         .with_context(|| format!("{}: cannot mount", mountpoint.display()))?;
     let stop = mount.stopper();
@@ -139,6 +139,10 @@ pub(super) fn run(args: &MountArgs) -> anyhow::Result<()> {
     if args.daemon {
         background::report_ready();
     }
+    if !args.no_ahead {
+        tree.prepare_in_background();
+    }
+    drop(tree);
     mount.wait()?;
     if let Some(disk) = cache.disk() {
         disk.settle(LAST_WRITES);

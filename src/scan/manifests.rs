@@ -96,6 +96,17 @@ pub fn each_data_file(
     Ok(())
 }
 
+/// How many files the manifests of a snapshot name, live or not, of data and of deletes; `None` where the manifest list
+/// does not count them.
+pub fn listed_files(snapshot: &Snapshot, storage: &Storage) -> Result<Option<u64>, ScanError> {
+    let files = |manifest: &ManifestFile| {
+        let added = manifest.added_files_count?;
+        added.checked_add(manifest.existing_files_count?)
+    };
+    let listed = list(snapshot, storage)?;
+    Ok(listed.iter().map(files).sum())
+}
+
 /// The manifests of a snapshot that may hold live files.
 fn list(snapshot: &Snapshot, storage: &Storage) -> Result<Vec<ManifestFile>, ScanError> {
     let mut manifests = match &snapshot.manifests {

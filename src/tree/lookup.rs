@@ -149,7 +149,7 @@ fn ambiguous(_: names::Ambiguous) -> TreeError {
 }
 
 /// The view that a name in `snapshots/` names, where the table has it.
-fn view_id(state: &TableState, name: &str) -> Result<Option<ViewId>> {
+pub(super) fn view_id(state: &TableState, name: &str) -> Result<Option<ViewId>> {
     let Some((snapshot, schema)) = node::parse_view_name(name) else {
         return Ok(None);
     };

@@ -208,6 +208,12 @@ impl Table {
         }
     }
 
+    /// The last state that could be read, without another look.
+    pub(super) fn known(&self) -> Option<Arc<TableState>> {
+        let slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+        slot.state.clone()
+    }
+
     /// Whether the table is still the one that a view was made of, as far as the last look told.
     pub(super) fn is(&self, incarnation: Incarnation) -> bool {
         self.incarnation.load(Ordering::Relaxed) == incarnation.0

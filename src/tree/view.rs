@@ -43,7 +43,7 @@ static NEXT_VIEW: AtomicU64 = AtomicU64::new(0);
 #[derive(Debug)]
 pub(super) struct ViewDirectory {
     pub(super) view: Arc<View>,
-    snapshot: Option<Arc<Snapshot>>,
+    pub(super) snapshot: Option<Arc<Snapshot>>,
     schema_json: Arc<str>,
     /// Tells this view's entries in the cache from those of every other.
     pub(super) number: u64,
@@ -229,7 +229,7 @@ impl ViewDirectory {
     }
 
     /// Columns of the view, as Parquet counts them.
-    fn leaves(&self) -> u64 {
+    pub(super) fn leaves(&self) -> u64 {
         let fields = &self.view.schema.fields.fields;
         fields
             .iter()
@@ -292,7 +292,7 @@ impl ViewDirectory {
 }
 
 /// Row groups of files, as far as their manifests tell.
-fn row_groups(files: &[Arc<ScanFile>]) -> u64 {
+pub(super) fn row_groups(files: &[Arc<ScanFile>]) -> u64 {
     let splits = |file: &Arc<ScanFile>| {
         u64::try_from(file.file.split_offsets_count.max(1)).unwrap_or(u64::MAX)
     };

@@ -6,7 +6,7 @@ load mounts
 @test "ls -lR reads no data page and no equality delete" {
     for table in all_deletes equality_deletes nested_deletes large; do
         # The size of a text is known once its rows have been read.
-        "$BERGFS" mount --no-text "$FIXTURES/java/$table" "$MNT"
+        "$BERGFS" mount --no-text --no-ahead "$FIXTURES/java/$table" "$MNT"
         ls -lR "$MNT" > /dev/null
         [ "$(counter pages_decoded)" = 0 ]
         [ "$(counter chunks_transcoded)" = 0 ]
@@ -18,7 +18,7 @@ load mounts
 
 @test "a query of one column transcodes the chunks of that column only" {
     # Four files of one row group each, with a deleted row, the eleventh, in each; x3 is (id * 7919 % 1000 + 3) / 8.
-    "$BERGFS" mount "$FIXTURES/java/large" "$MNT"
+    "$BERGFS" mount --no-ahead "$FIXTURES/java/large" "$MNT"
     local file=$MNT/current/large.parquet
     [ "$(sql "select sum(x3) = (select sum((id * 7919 % 1000 + 3) / 8.0) from range(120000) t(id) where id % 30000 != 10) from '$file'")" = True ]
     [ "$(counter chunks_transcoded)" = 4 ]

@@ -17,7 +17,9 @@ use bergfs::counters::Counters;
 use bergfs::parquet::Splitting;
 use bergfs::storage::StorageOptions;
 use bergfs::text::TextOptions;
-use bergfs::tree::{Caching, ErrorKind, Kind, Lineage, Node, Tree, TreeError, TreeOptions};
+use bergfs::tree::{
+    Caching, ErrorKind, Kind, Lineage, Node, Prepared, Tree, TreeError, TreeOptions,
+};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::Value;
@@ -112,7 +114,7 @@ impl Opened {
         if Path::new("/dev/fuse").exists()
             && std::env::var_os("BERGFS_TEST_WITHOUT_MOUNT").is_none()
         {
-            ways.push(Opened::mount(source, &[]));
+            ways.push(Opened::mount(source, &["--no-ahead"]));
         }
         ways
     }
@@ -180,6 +182,15 @@ impl Opened {
             }
             Opened::Refused { .. } => Err(NOT_MOUNTED),
         }
+    }
+
+    /// Looks at the table and makes ahead what a mount does; gives how far that went. Not through a mount.
+    pub fn prepare(&self) -> Result<Prepared, i32> {
+        let Opened::Tree { tree, .. } = self else {
+            return Err(NOT_MOUNTED);
+        };
+        tree.check().map_err(|e| errno(&e))?;
+        tree.prepare().map_err(|e| errno(&e))
     }
 
     /// How the kernel is to treat the pages of a file that is opened now.

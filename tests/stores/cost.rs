@@ -8,6 +8,7 @@ use bergfs::catalog::directory::StoreDirectoryCatalog;
 use bergfs::catalog::{Catalog, TableIdent};
 use bergfs::counters::Counters;
 use bergfs::storage::StorageOptions;
+use bergfs::tree::Prepared;
 use bytes::Bytes;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use serde_json::json;
@@ -66,6 +67,20 @@ fn bounds(asked: &[Asked]) -> (u64, u64) {
     ranges.fold((u64::MAX, 0), |(low, high), (first, last): (u64, u64)| {
         (low.min(first), high.max(last))
     })
+}
+
+#[test]
+fn nothing_of_a_table_in_a_store_is_made_ahead() {
+    let shelf = Shelf::new();
+    shelf.put(&wide_with_deletes(), "wh/t");
+    let opened = shelf.open("s3://b/wh/t");
+    opened.read("metadata/table.json").unwrap();
+    shelf.server.asked();
+    assert_eq!(opened.prepare(), Ok(Prepared::Nothing));
+    assert_eq!(opened.stats()["footers_read"], 0);
+    // Another look at the table, as each is with this refresh.
+    let asked = shelf.server.asked();
+    assert!(asked.len() <= 1, "{asked:#?}");
 }
 
 #[test]
