@@ -34,20 +34,23 @@ fn on_threads<I: Sync, R: Send>(
     }
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::with_capacity(items.len()));
-    thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(item) = items.get(index) else { break };
-                    let result = read(item);
-                    results
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .push((index, result));
-                }
-            });
+    let work = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(index) else { break };
+            let result = read(item);
+            results
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push((index, result));
         }
+    };
+    thread::scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(work);
+        }
+        // This thread is one of them: it begins at once, while the others are started.
+        work();
     });
     let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     results.sort_by_key(|(index, _)| *index);
@@ -127,7 +130,21 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+    use std::collections::HashSet;
+    use std::sync::Barrier;
     use std::sync::mpsc::channel;
+
+    #[test]
+    fn whoever_asks_for_work_in_parallel_does_a_part_of_it() {
+        let threads = 3;
+        let all_at_once = Barrier::new(threads);
+        let on = on_threads(threads, &[(); 3], |()| {
+            all_at_once.wait();
+            thread::current().id()
+        });
+        assert!(on.contains(&thread::current().id()));
+        assert_eq!(on.iter().collect::<HashSet<_>>().len(), threads);
+    }
 
     #[test]
     fn a_job_that_panics_takes_no_thread_with_it() {
