@@ -5,17 +5,18 @@
 //! somebody reads them ([`ParquetFile::read_at`]).
 //!
 //! ```text
-//! data file ─ source ──► part ─────► layout ───────► file ──► bytes
-//!  footer     checked    each leaf's  a segment for   reads
-//!                        plan         each chunk
-//!                         │            │
-//!             target ─────┘            ├ Source: the data file's own bytes
-//!             the file's schema        └ Slot: a chunk made when it is read (chunk)
-//!                                           transcode: stored pages, filtered and converted
-//!                                           synth: constants, row ids, positions
+//! data file ─ source ──► part ─────► split ─────► layout ───────► file ──► bytes
+//!  footer     checked    each leaf's  the row      a segment for   reads
+//!                        plan         groups       each chunk
+//!                         │                         │
+//!             target ─────┘                         ├ Source: the data file's own bytes
+//!             the file's schema                     └ Slot: a chunk made when it is read (chunk)
+//!                                                        transcode: stored pages, filtered and converted
+//!                                                        synth: constants, row ids, positions
 //! ```
 //!
 //! - `target` is the schema all row groups of the file share; `levels` says how each leaf of it is got from a data file.
+//! - `split` shows large row groups that are made anew in pieces; `places` says where in a chunk pages lie.
 //! - `slot` bounds what the transcoder can emit, and fills the rest; `transcode` works page by page on the encoded form,
 //!   with `values`, `convert` and `page`, `rle`, `delta`, `plain`, `bits`, `keep`, `codec` below it.
 //! - `unshred` puts shredded variants together, where a file's data files shred them differently.
