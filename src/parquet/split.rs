@@ -25,6 +25,9 @@ use crate::rows::file_schema::Physical;
 /// readers skip most of them anyway, and looking would take long.
 const MAX_CHUNKS: usize = 1 << 11;
 
+/// Pieces of a row group, about, at most: its footer may claim any number of rows.
+const MAX_PIECES: u64 = 128;
+
 /// Which row groups are shown in pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Splitting {
@@ -134,7 +137,7 @@ fn split(part: &Part, whole: &Group, splitting: Splitting) -> Option<Vec<Group>>
         .map(|span| Some(span?.size))
         .sum::<Option<u64>>()?;
     let most = size.saturating_add((size / 100).saturating_mul(splitting.growth));
-    let mut piece = splitting.rows.max(1);
+    let mut piece = least_piece(rows, splitting);
     while piece < rows {
         let pieces = cuts(rows, piece, found().flat_map(|found| &found.pages));
         let groups: Vec<Group> = pieces
@@ -149,6 +152,11 @@ fn split(part: &Part, whole: &Group, splitting: Splitting) -> Option<Vec<Group>>
         piece *= 2;
     }
     None
+}
+
+/// Rows of the smallest pieces of a row group of so many rows.
+fn least_piece(rows: u64, splitting: Splitting) -> u64 {
+    splitting.rows.max(rows / MAX_PIECES).max(1)
 }
 
 /// The pages of each column that leaves are made from, by at most so many looks at each. `None`: some leaf is not made from

@@ -82,3 +82,12 @@ fn a_span_has_the_pages_that_hold_its_rows_and_the_dictionary_they_need() {
     assert_eq!(end.bounds_inside, Some((30, 35)));
     assert_eq!(span(&found, 40..50), None);
 }
+
+#[test]
+fn a_row_group_that_claims_any_number_of_rows_has_no_more_than_some_pieces() {
+    let splitting = Splitting::default();
+    let piece = |rows| least_piece(rows, splitting);
+    assert_eq!(piece(1_000_000), 1 << 17);
+    let most = u64::MAX >> 1;
+    assert!(cuts(most, piece(most), [].iter()).len() <= 130);
+}
