@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use roaring::RoaringTreemap;
 
@@ -142,6 +142,22 @@ impl<'a> GroupRows<'a> {
         })
     }
 
+    /// [`GroupRows::deleted_rows`], listed once for all columns.
+    fn listed(&self, view: &View) -> Result<Arc<Vec<u32>>, ParquetError> {
+        if self.lost == 0 {
+            return Ok(Arc::default());
+        }
+        let key = CacheKey {
+            kind: "deleted rows",
+            id: self.identity()?.into_owned(),
+        };
+        view.cache.get_or_make(key, || {
+            let rows = self.deleted_rows()?;
+            let weight = rows.len() * size_of::<u32>();
+            Ok((rows, weight))
+        })
+    }
+
     /// The source column that can be served as it is for a leaf, if there is one.
     pub fn source_column(&self, leaf: usize) -> Option<usize> {
         if self.lost_rows() {
@@ -264,7 +280,8 @@ impl<'a> GroupRows<'a> {
             transcode::WINDOW
         };
         let counters = view.storage.counters();
-        self.with_ranges(*column, |stored, read| {
+        let deleted = self.listed(view)?;
+        self.with_ranges(*column, &deleted, |stored, read| {
             chunk.go_on((stored, wanted), (read, window), counters, until)
         })
     }
@@ -355,7 +372,8 @@ impl<'a> GroupRows<'a> {
     ) -> Result<Vec<Option<i64>>, ParquetError> {
         let counters = view.storage.counters();
         counters.chunks_transcoded.add(1);
-        let stored = self.with_pages(column, |chunk, read| {
+        let deleted = self.listed(view)?;
+        let stored = self.with_pages(column, &deleted, |chunk, read| {
             let (dictionary, pages) = find_pages(chunk, read)?.places();
             IntegerChunk::new(chunk, dictionary, pages, read, counters).all()
         })?;
@@ -369,33 +387,36 @@ impl<'a> GroupRows<'a> {
     fn parents(&self, view: &View, guide: &Guide) -> Result<Vec<synth::Parent>, ParquetError> {
         let counters = view.storage.counters();
         counters.chunks_transcoded.add(1);
-        self.with_stored(guide.column, |chunk| {
+        let deleted = self.listed(view)?;
+        self.with_stored(guide.column, &deleted, |chunk| {
             transcode::parents(chunk, guide, counters)
         })
     }
 
-    /// Gives `f` a stored column chunk of this row group, read whole. Errors name the file and the column.
-    pub fn with_stored<R, E: Into<PageError>>(
+    /// Gives `f` a stored column chunk of this row group, read whole, without the `deleted` rows. Errors name the file and the column.
+    fn with_stored<R, E: Into<PageError>>(
         &self,
         column: usize,
+        deleted: &[u32],
         f: impl FnOnce(StoredChunk<'_>) -> Result<R, E>,
     ) -> Result<R, ParquetError> {
         let range = self.part.chunk_range(self.group, column)?;
         let file = &self.part.opened.file;
         let bytes = file.read_range(range.start, range.end - range.start)?;
-        self.with_bytes(column, &bytes, range.end - range.start, f)
+        self.with_bytes(column, deleted, (&bytes, range.end - range.start), f)
     }
 
     /// As [`GroupRows::with_ranges`], for who looks for pages in the chunk: of a store it is asked for at once.
     pub fn with_pages<R>(
         &self,
         column: usize,
+        deleted: &[u32],
         f: impl for<'c> FnOnce(StoredChunk<'c>, ReadRange<'c>) -> Result<R, PageError>,
     ) -> Result<R, ParquetError> {
         if !self.part.opened.file.is_remote() {
-            return self.with_ranges(column, f);
+            return self.with_ranges(column, deleted, f);
         }
-        self.with_stored(column, |chunk| {
+        self.with_stored(column, deleted, |chunk| {
             f(chunk, &|range| chunk.range(range).map(Cow::Borrowed))
         })
     }
@@ -404,6 +425,7 @@ impl<'a> GroupRows<'a> {
     pub fn with_ranges<R>(
         &self,
         column: usize,
+        deleted: &[u32],
         f: impl for<'c> FnOnce(StoredChunk<'c>, ReadRange<'c>) -> Result<R, PageError>,
     ) -> Result<R, ParquetError> {
         let range = self.part.chunk_range(self.group, column)?;
@@ -414,7 +436,7 @@ impl<'a> GroupRows<'a> {
             let bytes = bytes.map_err(|error| PageError::Read(error.into()))?;
             Ok(Vec::from(bytes))
         };
-        self.with_bytes(column, &[], range.end - range.start, |chunk| {
+        self.with_bytes(column, deleted, (&[], range.end - range.start), |chunk| {
             f(chunk, &|wanted| read(wanted).map(Cow::Owned))
         })
     }
@@ -422,8 +444,8 @@ impl<'a> GroupRows<'a> {
     fn with_bytes<R, E: Into<PageError>>(
         &self,
         column: usize,
-        bytes: &[u8],
-        len: u64,
+        deleted: &[u32],
+        (bytes, len): (&[u8], u64),
         f: impl FnOnce(StoredChunk<'_>) -> Result<R, E>,
     ) -> Result<R, ParquetError> {
         let footer = &self.part.opened.footer;
@@ -441,7 +463,7 @@ impl<'a> GroupRows<'a> {
             values: u64::try_from(stored.num_values).unwrap_or(0),
             rows: self.source_rows(),
             span: self.span(column)?,
-            deleted: &self.deleted_rows()?,
+            deleted,
         };
         f(chunk).map_err(|error| match error.into() {
             PageError::Decode(error) => error.in_column(&node.name).in_file(self.part.path()),

@@ -165,7 +165,7 @@ pub fn exact(
     let whole = GroupRows::new(part, &whole, &nothing);
     let by_index = match indexed(&whole, column)? {
         Some((dictionary, pages)) => {
-            let found = whole.with_ranges(column, |chunk, read| {
+            let found = whole.with_ranges(column, &[], |chunk, read| {
                 let chunk = IntegerChunk::new(chunk, dictionary, pages, read, counters);
                 extremes(chunk, &wanted, known)
             });
@@ -179,7 +179,7 @@ pub fn exact(
     };
     let found = match by_index {
         Some(found) => found,
-        None => whole.with_pages(column, |chunk, read| {
+        None => whole.with_pages(column, &[], |chunk, read| {
             let (dictionary, pages) = find_pages(chunk, read)?.places();
             let chunk = IntegerChunk::new(chunk, dictionary, pages, read, counters);
             extremes(chunk, &wanted, known)

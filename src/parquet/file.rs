@@ -13,7 +13,7 @@ use super::clustered::clustered;
 use super::extra::ExtraColumn;
 use super::footer::{FooterInput, TRAILER};
 use super::held::HeldChunks;
-use super::layout::{Bloom, Layout, MAGIC, Segment, SegmentBytes};
+use super::layout::{Bloom, Layout, MAGIC, PAGE, Segment, SegmentBytes};
 use super::levels::LeafPlan;
 use super::part::{OpenedFile, Part};
 use super::slot::{Behind, filler};
@@ -27,11 +27,11 @@ use crate::rows::equality_deletes::KeyMatch;
 use crate::scan::ScanFile;
 
 /// Readers look for the footer in a file's last bytes, at most so many (pyarrow, Polars): whoever opens a file must not
-/// have its last chunks made by that.
-const TAIL_READ: u64 = 64 << 10;
+/// have its last chunks made by that. The kernel may begin such a read with the page of memory that it begins in.
+const TAIL_READ: u64 = (64 << 10) + PAGE;
 
 /// The same of DuckDB 2.0, which reads more of files that are large: a share of the file, and no more than this.
-const LARGE_TAIL_READ: u64 = 256 << 10;
+const LARGE_TAIL_READ: u64 = (256 << 10) + PAGE;
 
 /// Bytes of a file that is large.
 const LARGE: u64 = 64 << 20;
@@ -489,9 +489,11 @@ impl ParquetFile {
             clustered: &self.clustered,
         };
         // Equality deletes are what takes time here: match them for all files at once.
+        let parts = self.parts.iter();
+        let matched: Vec<&Part> = parts.filter(|part| part.has_equality_deletes()).collect();
         let storage = &self.view.storage;
         storage
-            .in_parallel(&self.parts, |part| self.deleted(part).map(|_| ()))
+            .in_parallel(&matched, |part| self.deleted(part).map(|_| ()))
             .into_iter()
             .collect::<Result<(), _>>()?;
         let mut tail = input.make(|part| self.deleted(part))?;

@@ -34,7 +34,7 @@ const MANY_GROUPS: usize = 64;
 const LARGE_SLOT: u64 = 128 << 10;
 
 /// Bytes of a page of memory.
-const PAGE: u64 = 4096;
+pub const PAGE: u64 = 4096;
 
 /// The segments of a virtual file, from the magic to the footer.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use roaring::RoaringTreemap;
 
@@ -138,13 +138,16 @@ pub struct PartLeaf {
     pub plan: LeafPlan,
     /// For a stored leaf.
     pub stored: Option<StoredLeaf>,
+    /// See [`PartLeaf::identity`].
+    identity: OnceLock<String>,
 }
 
 impl PartLeaf {
     /// Tells what the plan makes, for this leaf of the virtual file, from all else: column, levels, conversion,
     /// constants, first row id, sequence number; name, type, levels.
-    pub fn identity(&self, leaf: &TargetLeaf) -> String {
-        Identity::of(&format!("{:?} {leaf:?}", self.plan))
+    pub fn identity(&self, leaf: &TargetLeaf) -> &str {
+        let identify = || Identity::of(&format!("{:?} {leaf:?}", self.plan));
+        self.identity.get_or_init(identify)
     }
 }
 
@@ -404,7 +407,11 @@ fn part_leaf(footer: &SourceFooter, plan: LeafPlan, leaf: &TargetLeaf) -> Result
         }
         _ => None,
     };
-    Ok(PartLeaf { plan, stored })
+    Ok(PartLeaf {
+        plan,
+        stored,
+        identity: OnceLock::new(),
+    })
 }
 
 /// The schema node of a leaf column.

@@ -183,7 +183,7 @@ fn pages_of_columns(
             continue;
         };
         let headers = Cell::new(most);
-        let found = rows.with_ranges(column, |chunk, read| {
+        let found = rows.with_ranges(column, &[], |chunk, read| {
             let read = |range| match headers.get().checked_sub(1) {
                 Some(left) => {
                     headers.set(left);
