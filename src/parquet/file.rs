@@ -193,7 +193,8 @@ impl ParquetFile {
             return Ok(None);
         };
         let inside = offset - segment.offset;
-        if segment.bytes != SegmentBytes::Slot || inside + len as u64 > segment.len {
+        // The end of a slot is filler, which is in no chunk; so its chunk need not be looked for here and then once more.
+        if segment.bytes != SegmentBytes::Slot || inside + len as u64 >= segment.len {
             return Ok(None);
         }
         self.with_rows(index, |rows, leaf, target| {

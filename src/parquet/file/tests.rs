@@ -181,3 +181,24 @@ fn bounds_of_a_column_stand_in_every_row_group_or_in_none() {
         bounds.collect::<Vec<_>>()
     );
 }
+
+#[test]
+fn a_piece_of_a_made_chunk_is_shared_and_a_slot_read_to_its_end_is_looked_for_once() {
+    let (table, _view, file) = view(&[120]);
+    let index = file.layout.segments.iter();
+    let index = index
+        .clone()
+        .position(|s| s.bytes == SegmentBytes::Slot && s.len > 400);
+    let index = index.unwrap();
+    let segment = file.layout.segments[index];
+    file.make_ahead(index);
+    let mut whole = vec![0; segment.len as usize];
+    file.read_at(segment.offset, &mut whole).unwrap();
+    let hits = table.counters.cache_hits.get();
+    let shared = file.read_shared(segment.offset + 3, 20).unwrap();
+    assert_eq!(shared.as_deref(), Some(&whole[3..23]));
+    assert_eq!(table.counters.cache_hits.get(), hits + 1);
+    let shared = file.read_shared(segment.offset, whole.len()).unwrap();
+    assert_eq!(shared, None);
+    assert_eq!(table.counters.cache_hits.get(), hits + 1);
+}
