@@ -20,16 +20,32 @@ impl KeepRuns {
 
     /// All of `total` values but those at the `deleted` indexes, which ascend. Indexes from `total` on are ignored.
     pub fn without(total: usize, deleted: impl IntoIterator<Item = usize>) -> KeepRuns {
-        let mut keep = KeepRuns::new();
-        for at in deleted {
-            // An index that stands twice has been passed already.
-            if at < total && at >= keep.total {
-                keep.push(true, at - keep.total);
-                keep.push(false, 1);
+        KeepRuns::within(total, 0..total, deleted)
+    }
+
+    /// Of `total` values those at the `wanted` indexes, but not those at the `deleted` ones, which ascend.
+    pub fn within(
+        total: usize,
+        wanted: Range<usize>,
+        deleted: impl IntoIterator<Item = usize>,
+    ) -> KeepRuns {
+        let deleted = deleted.into_iter();
+        let most = deleted.size_hint().0.saturating_add(1);
+        let mut runs = Vec::with_capacity(most.min(wanted.len()));
+        let (mut at, mut kept) = (wanted.start, 0);
+        let mut keep = |run: Range<usize>| {
+            if !run.is_empty() {
+                kept += run.len();
+                runs.push(run);
             }
+        };
+        for index in deleted {
+            keep(at..index.min(wanted.end));
+            // An index that stands twice has been passed already.
+            at = at.max(index.saturating_add(1));
         }
-        keep.push(true, total - keep.total);
-        keep
+        keep(at..wanted.end);
+        KeepRuns { runs, kept, total }
     }
 
     /// Adds `count` values that all stay, or all go.
@@ -85,13 +101,16 @@ mod tests {
         let keep = KeepRuns::without(10, [0, 3, 3, 4, 9, 12]);
         assert_eq!(keep.runs(), [1..3, 5..9]);
         assert_eq!((keep.kept(), keep.total(), keep.is_all()), (6, 10, false));
+        let keep = KeepRuns::within(10, 2..9, [3, 4]);
+        assert_eq!(keep.runs(), [2..3, 5..9]);
+        assert_eq!((keep.kept(), keep.total()), (5, 10));
         let kept: Vec<usize> = keep
             .iter()
             .enumerate()
             .filter(|(_, kept)| *kept)
             .map(|(at, _)| at)
             .collect();
-        assert_eq!(kept, [1, 2, 5, 6, 7, 8]);
+        assert_eq!(kept, [2, 5, 6, 7, 8]);
     }
 
     #[test]

@@ -85,18 +85,9 @@ impl<'a> StoredChunk<'a> {
         let behind = self.deleted.get(passed..).unwrap_or_default();
         let here = behind.partition_point(|deleted| row(deleted) < until);
         // A page's rows fit in memory.
-        let count = |rows: u64| usize::try_from(rows).unwrap_or(usize::MAX);
-        let mut keep = KeepRuns::new();
-        keep.push(false, count(from - first));
-        let mut at = from;
-        for deleted in behind.iter().take(here).map(row) {
-            keep.push(true, count(deleted - at));
-            keep.push(false, 1);
-            at = deleted + 1;
-        }
-        keep.push(true, count(until - at));
-        keep.push(false, count(end - until));
-        keep
+        let at = |row: u64| usize::try_from(row - first).unwrap_or(usize::MAX);
+        let deleted = behind.get(..here).unwrap_or_default().iter();
+        KeepRuns::within(at(end), at(from)..at(until), deleted.map(|d| at(row(d))))
     }
 }
 
