@@ -30,21 +30,22 @@ impl KeepRuns {
         deleted: impl IntoIterator<Item = usize>,
     ) -> KeepRuns {
         let deleted = deleted.into_iter();
-        let most = deleted.size_hint().0.saturating_add(1);
-        let mut runs = Vec::with_capacity(most.min(wanted.len()));
-        let (mut at, mut kept) = (wanted.start, 0);
-        let mut keep = |run: Range<usize>| {
-            if !run.is_empty() {
-                kept += run.len();
-                runs.push(run);
+        let mut runs = Vec::with_capacity(deleted.size_hint().0.saturating_add(1).min(total));
+        let (mut at, mut kept, mut count) = (wanted.start, 0, 0);
+        // Whether there is a value between two deleted ones cannot be foretold: a run is written in any case, and the next
+        // one over it where it is empty.
+        deleted.chain([wanted.end]).for_each(|index| {
+            let end = index.min(wanted.end).max(at);
+            match runs.get_mut(count) {
+                Some(run) => *run = at..end,
+                None => runs.push(at..end),
             }
-        };
-        for index in deleted {
-            keep(at..index.min(wanted.end));
+            count += usize::from(end > at);
+            kept += end - at;
             // An index that stands twice has been passed already.
             at = at.max(index.saturating_add(1));
-        }
-        keep(at..wanted.end);
+        });
+        runs.truncate(count);
         KeepRuns { runs, kept, total }
     }
 
