@@ -23,10 +23,12 @@ use super::RowsError;
 use super::file_schema::{Annotation, FileNode, FileSchema, NodeId, Physical};
 
 mod deltas;
+mod levels;
 mod schema;
 mod words;
 
 use deltas::DeltasAsPlain;
+use levels::KnownLevels;
 
 #[cfg(test)]
 pub use schema::file_schema;
@@ -174,7 +176,10 @@ impl ParquetReader {
         let pages = guarded(&self.path, || -> Result<Box<dyn PageReader>, _> {
             let (start, len) = chunk.byte_range();
             let source = Arc::new(self.source.within(start..start.saturating_add(len)));
-            let pages = SerializedPageReader::new(source, chunk, rows, None)?;
+            let pages = KnownLevels {
+                pages: SerializedPageReader::new(source, chunk, rows, None)?,
+                max_def: node.max_def,
+            };
             Ok(match leaf.physical {
                 Physical::Int32 => Box::new(DeltasAsPlain {
                     pages,
