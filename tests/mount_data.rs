@@ -13,8 +13,13 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use builder::deletes::vector_blob;
 use builder::open::{Opened, Served};
 use builder::{Commit, Data, TableBuilder};
+use bytes::Bytes;
+use parquet::file::properties::WriterVersion;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use roaring::RoaringBitmap;
 use serde_json::json;
 
 const EIO: i32 = 5;
@@ -364,4 +369,80 @@ fn a_read_of_what_is_in_memory_wakes_one_thread() {
     }
     let asleep = times_asleep(&mountpoint) - before;
     assert!(asleep < READS + READS / 2, "{asleep} for {READS} reads");
+}
+
+/// As large as row groups are that are shown in pieces, with deletes that fill whole containers of the vector's bitmap.
+#[test]
+fn a_large_row_group_with_ranges_of_deleted_rows_shows_the_others_in_pieces() {
+    let rows = 400_000;
+    let mut table = TableBuilder::new(3, "1 id: long, 2 name: string");
+    let data: Vec<_> = (0..rows)
+        .map(|id| json!([id, format!("name {}", id % 1000)]))
+        .collect();
+    let data = Data::rows(json!(data)).row_groups_of(rows);
+    let data = table.write(data);
+    let deleted = |row: usize| (1000..200_001).contains(&row) || row % 100 == 7;
+    let positions = (0..rows).filter(|row| deleted(*row));
+    let mut positions: RoaringBitmap = positions.map(|row| row as u32).collect();
+    // As runs, which is how ranges are mostly written.
+    positions.optimize();
+    let count = positions.len() as i64;
+    let vector = table.vector_of(&data, vector_blob(&[(0, positions)]), count);
+    table.commit(Commit::of([data, vector]));
+    table.save();
+    let Some((opened, mountpoint)) = mount(&table) else {
+        return;
+    };
+    let bytes = opened.read("current/t.parquet").unwrap();
+    let groups = SerializedFileReader::new(Bytes::from(bytes.clone())).unwrap();
+    let groups = groups.metadata().num_row_groups();
+    assert!(groups > 1, "{groups} row groups");
+    let left = (0..rows).filter(|row| !deleted(*row));
+    let expected: Vec<_> = left
+        .clone()
+        .map(|row| json!([row, format!("name {}", row % 1000), row, 1]))
+        .collect();
+    let served = Served::of(bytes).rows;
+    assert_eq!(served.len(), expected.len());
+    assert!(served == expected);
+    let text = fs::read_to_string(mountpoint.join("current/t.csv")).unwrap();
+    let ids: Vec<usize> = text
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').next().unwrap().parse().unwrap())
+        .collect();
+    assert!(ids == left.collect::<Vec<_>>());
+}
+
+/// Levels in the encoding BIT_PACKED, that the decoder of keys would misread.
+#[test]
+fn equality_deletes_by_a_column_with_bit_packed_levels_are_refused() {
+    let mut table = TableBuilder::new(2, "1 id: long");
+    let plain = Data::rows(json!([[1], [null], [3]])).writer(|writer| {
+        writer
+            .set_dictionary_enabled(false)
+            .set_writer_version(WriterVersion::PARQUET_1_0)
+    });
+    let data = table.write(plain);
+    // Of the page's header: its encoding, PLAIN, and those of its levels, RLE. The first of these becomes BIT_PACKED.
+    let mut bytes = fs::read(&data.path).unwrap();
+    let header = [0x15, 0x00, 0x15, 0x06, 0x15, 0x06];
+    let places = bytes.windows(header.len()).enumerate();
+    let places: Vec<usize> = places
+        .filter(|(_, b)| *b == header)
+        .map(|(at, _)| at)
+        .collect();
+    assert_eq!(places.len(), 1);
+    bytes[places[0] + 3] = 0x08;
+    fs::write(&data.path, bytes).unwrap();
+    let deletes = table.equality_deletes(&[1], "1 id: long", json!([[3]]));
+    table.commit(Commit::of([data]));
+    table.commit(Commit::of([deletes]));
+    table.save();
+    let Some((opened, _)) = mount(&table) else {
+        return;
+    };
+    assert_eq!(opened.read("current/t.parquet"), Err(libc::EOPNOTSUPP));
+    let errors = opened.errors();
+    assert!(errors.contains("BIT_PACKED"), "{errors}");
 }
