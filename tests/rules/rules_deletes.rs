@@ -131,19 +131,21 @@ fn rule_26_deletes_find_their_file_by_paths_of_before_the_table_was_moved() {
                 None => a.path.clone(),
             };
             let named = spelled(of_delete);
-            let d = match kind {
-                "positions" => t.position_deletes(&[(&named, 1)]),
-                "referenced" => t
-                    .position_deletes(&[(&named, 1)])
-                    .with(|e| e.referenced_data_file = Some(named.clone())),
-                _ => t
-                    .vector(&a, &[1])
-                    .with(|e| e.referenced_data_file = Some(named.clone())),
-            };
+            let d = second_row_deleted(&mut t, kind, &a, &named);
             let data = a.with(|e| e.path = spelled(of_data));
             t.commit(Commit::of([data, d]));
             shows(&mut t, left(version, [0, 2]));
         }
+    }
+}
+
+/// A delete of the second row of a file, that calls the file `named`.
+fn second_row_deleted(t: &mut TableBuilder, kind: &str, of: &Entry, named: &str) -> Entry {
+    let referenced = |entry: Entry| entry.with(|e| e.referenced_data_file = Some(named.to_owned()));
+    match kind {
+        "positions" => t.position_deletes(&[(named, 1)]),
+        "referenced" => referenced(t.position_deletes(&[(named, 1)])),
+        _ => referenced(t.vector(of, &[1])),
     }
 }
 
@@ -165,15 +167,7 @@ fn rule_26_deletes_find_their_file_by_encoded_and_plain_urls() {
             let a = t.write(rows.named("data/p=a b/x y.parquet"));
             let spelled = spellings(&a.path);
             let named = spelled[of_delete].clone();
-            let d = match kind {
-                "positions" => t.position_deletes(&[(&named, 1)]),
-                "referenced" => t
-                    .position_deletes(&[(&named, 1)])
-                    .with(|e| e.referenced_data_file = Some(named.clone())),
-                _ => t
-                    .vector(&a, &[1])
-                    .with(|e| e.referenced_data_file = Some(named.clone())),
-            };
+            let d = second_row_deleted(&mut t, kind, &a, &named);
             let data = a.with(|e| e.path = spelled[of_data].clone());
             t.commit(Commit::of([data, d]));
             shows(&mut t, left(version, [0, 2]));

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use bergfs::tree::Caching;
 use bytes::Bytes;
-use parquet::file::metadata::ParquetMetaDataReader;
+use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::properties::EnabledStatistics;
 use parquet::file::statistics::Statistics;
 use serde_json::json;
@@ -16,6 +16,13 @@ use crate::case::{Case, Means, Pattern};
 use crate::columns::{Dice, FLAT, NESTED};
 
 const WHOLE: &str = "current/t.parquet";
+
+/// What a file says of its row groups.
+fn footer(opened: &Opened) -> ParquetMetaData {
+    let bytes = opened.read(WHOLE).unwrap();
+    let footer = ParquetMetaDataReader::new().parse_and_finish(&Bytes::from(bytes));
+    footer.unwrap()
+}
 
 /// Flat columns, save those whose chunks are made with the footer: required ones of fixed-length byte arrays.
 fn lazy() -> Case {
@@ -446,10 +453,7 @@ fn a_large_row_group_that_lost_rows_is_shown_in_pieces_with_bounds_of_their_own(
     case.check();
     let (t, _) = case.build();
     let opened = Opened::tree_with(&t.root(), &case.options());
-    let bytes = opened.read(WHOLE).unwrap();
-    let footer = ParquetMetaDataReader::new()
-        .parse_and_finish(&Bytes::from(bytes))
-        .unwrap();
+    let footer = footer(&opened);
     let bounds = |column: usize| {
         let groups = footer.row_groups().iter();
         let bounds = groups.map(|group| match group.column(column).statistics() {
@@ -482,19 +486,14 @@ fn reading_a_piece_decodes_its_pages_and_no_others() {
     let case = pieces();
     let (t, _) = case.build();
     let opened = Opened::tree_with(&t.root(), &case.options());
-    let bytes = opened.read(WHOLE).unwrap();
-    let footer = ParquetMetaDataReader::new()
-        .parse_and_finish(&Bytes::from(bytes.clone()))
-        .unwrap();
+    assert_eq!(footer(&opened).num_row_groups(), 4);
     let whole = Case {
         piece: u64::MAX,
         ..case.clone()
     };
     let decoded = |case: &Case, group: usize, column: usize| {
         let opened = Opened::tree_with(&t.root(), &case.options());
-        let footer = ParquetMetaDataReader::new()
-            .parse_and_finish(&Bytes::from(opened.read(WHOLE).unwrap()))
-            .unwrap();
+        let footer = footer(&opened);
         let opened = Opened::tree_with(&t.root(), &case.options());
         let len = opened.size(WHOLE).unwrap();
         opened.read_range(WHOLE, len - 8, 8).unwrap();
@@ -503,7 +502,6 @@ fn reading_a_piece_decodes_its_pages_and_no_others() {
         opened.read_range(WHOLE, start, len as usize).unwrap();
         opened.stats()["pages_decoded"] - before
     };
-    assert_eq!(footer.num_row_groups(), 4);
     for column in [0, 1, 7, 30] {
         let all = decoded(&whole, 0, column);
         let pieces: Vec<u64> = (0..4).map(|group| decoded(&case, group, column)).collect();
@@ -535,10 +533,7 @@ fn readers_do_not_read_the_part_of_a_slot_that_equality_deletes_leave_empty() {
     case.check();
     let (t, _) = case.build();
     let opened = Opened::tree_with(&t.root(), &case.options());
-    let bytes = opened.read(WHOLE).unwrap();
-    let footer = ParquetMetaDataReader::new()
-        .parse_and_finish(&Bytes::from(bytes))
-        .unwrap();
+    let footer = footer(&opened);
     for group in footer.row_groups() {
         // 8 bytes for each row that is left, and a little for each page and the dictionary, which is short.
         let least = group.num_rows() * 8;
