@@ -42,8 +42,6 @@ pub enum SlotContent {
 #[derive(Clone, Copy, Debug)]
 pub struct GroupRows<'a> {
     pub part: &'a Part,
-    /// Index in the data file.
-    pub group: usize,
     place: &'a Group,
     /// Positions in the data file.
     deleted: &'a RoaringTreemap,
@@ -58,7 +56,6 @@ impl<'a> GroupRows<'a> {
     pub fn new(part: &'a Part, place: &'a Group, deleted: &'a RoaringTreemap) -> GroupRows<'a> {
         GroupRows {
             part,
-            group: place.group,
             place,
             deleted,
             lost: deleted.range_cardinality(place.rows.clone()),
@@ -74,9 +71,14 @@ impl<'a> GroupRows<'a> {
         }
     }
 
+    /// Index of the row group in the data file.
+    pub fn group(&self) -> usize {
+        self.place.group
+    }
+
     /// Rows of the whole row group of the data file.
     pub fn source_rows(&self) -> u64 {
-        let rows = self.part.rows(self.group);
+        let rows = self.part.rows(self.group());
         rows.end - rows.start
     }
 
@@ -167,7 +169,7 @@ impl<'a> GroupRows<'a> {
         match &leaf.plan {
             LeafPlan::Stored { column, .. } => self
                 .part
-                .is_served_as_it_is(self.group, leaf.stored?, *column)
+                .is_served_as_it_is(self.group(), leaf.stored?, *column)
                 .then_some(*column),
             LeafPlan::RowId {
                 first: Some(_),
@@ -176,7 +178,7 @@ impl<'a> GroupRows<'a> {
             | LeafPlan::LastUpdated {
                 inherited: Some(_),
                 stored: Some(column),
-            } => lineage_is_complete(&self.part.opened, self.group, *column).then_some(*column),
+            } => lineage_is_complete(&self.part.opened, self.group(), *column).then_some(*column),
             _ => None,
         }
     }
@@ -197,7 +199,7 @@ impl<'a> GroupRows<'a> {
         if !self.part.has_equality_deletes() || stored.max_rep > 0 {
             return Ok(slot);
         }
-        let chunk = self.part.chunk(self.group, *column)?;
+        let chunk = self.part.chunk(self.group(), *column)?;
         let span = self.span(*column)?;
         Ok(stored.slot_len(chunk, span, target, self.rows()).min(slot))
     }
@@ -208,7 +210,7 @@ impl<'a> GroupRows<'a> {
             return Ok(SlotContent::Nothing);
         }
         if let Some(column) = self.source_column(leaf) {
-            let range = self.part.chunk_range(self.group, column)?;
+            let range = self.part.chunk_range(self.group(), column)?;
             return Ok(SlotContent::Source {
                 offset: range.start,
                 len: range.end - range.start,
@@ -245,7 +247,7 @@ impl<'a> GroupRows<'a> {
         let mut identity = Identity::default();
         let (file, unshredded) = (&self.part.opened.file, &self.part.opened.unshredded);
         identity.push(format!("{:?} {unshredded:?}", file.identity()).as_bytes());
-        identity.push(format!("{} {:?} {}", self.group, self.place.rows, self.lost).as_bytes());
+        identity.push(format!("{} {:?} {}", self.group(), self.place.rows, self.lost).as_bytes());
         for rows in self.deleted_rows()?.chunks(4096) {
             let rows: Vec<u8> = rows.iter().flat_map(|row| row.to_le_bytes()).collect();
             identity.push(&rows);
@@ -400,7 +402,7 @@ impl<'a> GroupRows<'a> {
         deleted: &[u32],
         f: impl FnOnce(StoredChunk<'_>) -> Result<R, E>,
     ) -> Result<R, ParquetError> {
-        let range = self.part.chunk_range(self.group, column)?;
+        let range = self.part.chunk_range(self.group(), column)?;
         let file = &self.part.opened.file;
         let bytes = file.read_range(range.start, range.end - range.start)?;
         self.with_bytes(column, deleted, (&bytes, range.end - range.start), f)
@@ -428,7 +430,7 @@ impl<'a> GroupRows<'a> {
         deleted: &[u32],
         f: impl for<'c> FnOnce(StoredChunk<'c>, ReadRange<'c>) -> Result<R, PageError>,
     ) -> Result<R, ParquetError> {
-        let range = self.part.chunk_range(self.group, column)?;
+        let range = self.part.chunk_range(self.group(), column)?;
         let file = &self.part.opened.file;
         let read = |wanted: Range<u64>| {
             let offset = range.start.saturating_add(wanted.start);
@@ -451,7 +453,7 @@ impl<'a> GroupRows<'a> {
         let footer = &self.part.opened.footer;
         let node = leaf_node(footer, column).and_then(|node| Some((node, node.leaf?)));
         let (node, leaf) = node.ok_or_else(|| self.part.corrupt("no such column".to_owned()))?;
-        let stored = self.part.chunk(self.group, column)?;
+        let stored = self.part.chunk(self.group(), column)?;
         let chunk = StoredChunk {
             bytes,
             len,

@@ -141,7 +141,7 @@ pub fn exact(
     conversion: Conversion,
     counters: &Counters,
 ) -> Result<Vec<Statistics>, ParquetError> {
-    let Some((part, group)) = pieces.first().map(|rows| (rows.part, rows.group)) else {
+    let Some((part, group)) = pieces.first().map(|rows| (rows.part, rows.group())) else {
         return Ok(Vec::new());
     };
     let stated = stored_bounds(part, group, column);
@@ -239,8 +239,8 @@ type Pages = (Option<Range<u64>>, Vec<PagePlace>);
 /// The pages of a chunk by the file's page index, where it has one; else they have to be looked for in the chunk itself.
 pub fn indexed(rows: &GroupRows<'_>, column: usize) -> Result<Option<Pages>, ParquetError> {
     let part = rows.part;
-    let chunk = part.chunk(rows.group, column)?;
-    let range = part.chunk_range(rows.group, column)?;
+    let chunk = part.chunk(rows.group(), column)?;
+    let range = part.chunk_range(rows.group(), column)?;
     let (Some(offsets), Some(bounds)) = (chunk.offset_index, chunk.column_index) else {
         return Ok(None);
     };

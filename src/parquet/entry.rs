@@ -35,7 +35,7 @@ impl FooterInput<'_> {
         exact: Option<&Statistics>,
     ) -> Result<ColumnChunk, ParquetError> {
         if let Some(column) = rows.source_column(leaf) {
-            return source_chunk(rows.part, rows.group, column, part_leaf, target, segment);
+            return source_chunk(rows.part, rows.group(), column, part_leaf, target, segment);
         }
         let mut entry = slot_chunk(target, segment);
         entry.num_values = signed(rows.rows());
@@ -43,7 +43,7 @@ impl FooterInput<'_> {
         entry.total_uncompressed_size = entry.total_compressed_size;
         match (&part_leaf.plan, part_leaf.stored) {
             (LeafPlan::Stored { column, .. }, Some(stored)) => {
-                let source = rows.part.chunk(rows.group, *column)?;
+                let source = rows.part.chunk(rows.group(), *column)?;
                 let span = rows.span(*column)?;
                 let has_dictionary = has_dictionary(&source.encodings)
                     && span.is_none_or(|span| span.dictionary.is_some());
@@ -230,8 +230,8 @@ impl FooterInput<'_> {
                 continue;
             };
             let made = rows.source_column(leaf).is_none();
-            if made && has_dictionary(&rows.part.chunk(rows.group, column)?.encodings) {
-                heads.push(head(&rows.part.chunk_range(rows.group, column)?));
+            if made && has_dictionary(&rows.part.chunk(rows.group(), column)?.encodings) {
+                heads.push(head(&rows.part.chunk_range(rows.group(), column)?));
             }
         }
         rows.part.opened.file.prefetch(&heads);
@@ -246,7 +246,7 @@ impl FooterInput<'_> {
         widths: Option<(u32, u32)>,
     ) -> Result<Option<u64>, ParquetError> {
         let part = rows.part;
-        let head = head(&part.chunk_range(rows.group, column)?);
+        let head = head(&part.chunk_range(rows.group(), column)?);
         let bytes = part
             .opened
             .file

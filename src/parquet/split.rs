@@ -205,7 +205,7 @@ fn with_index_bounds(
     rows: &GroupRows<'_>,
     column: usize,
 ) -> Result<FoundPages, ParquetError> {
-    let physical = rows.part.chunk(rows.group, column)?.physical;
+    let physical = rows.part.chunk(rows.group(), column)?.physical;
     let has_bounds = found.pages.iter().all(|page| page.place.bounds.is_some());
     if has_bounds || !matches!(physical, Physical::Int32 | Physical::Int64) {
         return Ok(found);

@@ -1,8 +1,8 @@
 //! What is made ahead of readers who go on as they have begun: chunks of a file that is read from end to end, bytes of
 //! stores that it is made from, and sizes of files that are looked up one after the other.
 //!
-//! Nothing is made ahead of anybody else, but for what a mount begins with (see `prepare`). A reader of one column of each row group goes from place to place, and one of
-//! two columns that stand side by side crosses one border at a time.
+//! Nothing is made ahead of anybody else, but for what a mount begins with (see `prepare`). A reader of one column of each
+//! row group goes from place to place, and one of two columns that stand side by side crosses one border at a time.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
